@@ -1,0 +1,20 @@
+"""
+What touches the world: declaring an effect and its receiver, and the clients of the claims agent.
+
+Never imports langgraph. An effect is declared here and placed in a graph by `nodes.effect_node`.
+"""
+
+from checkpointing.errors import Declined, KeyInUse, KeyMismatch, Rejected, Unreachable
+from tools.effect import Effect, effect
+from tools.receiver import Receiver
+
+__all__ = [
+    "Declined",
+    "Effect",
+    "KeyInUse",
+    "KeyMismatch",
+    "Receiver",
+    "Rejected",
+    "Unreachable",
+    "effect",
+]

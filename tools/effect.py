@@ -1,0 +1,106 @@
+"""
+Declaring an effect: a call that changes the world, with its receiver's profile and its identity.
+
+    @effect(receiver=STRIPE, name="pay", once=lambda arguments: arguments["claim_id"])
+    def pay(*, claim_id: str, amount: int, key: str) -> dict: ...
+
+An `Effect` cannot be called: `pay(...)` raises `UnguardedEffect`. Only `tools.perform` calls it, under a claim in the ledger.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from checkpointing.errors import UnguardedEffect
+from tools.receiver import Receiver
+
+ToolFunction = Callable[..., Any]
+"""A sync or async function that takes keywords only and returns JSON; `tools.perform` checks what it returned."""
+
+
+@dataclass(slots=True)
+class Effect:
+    """
+    A declared effect; made by `effect`, placed in a graph by `nodes.effect_node`.
+
+    Attributes:
+        name: What the ledger calls it; part of every key, so renaming it makes new effects of old ones.
+        receiver: The profile that decides how doubt is resolved.
+        function: The tool itself. `tools.perform` alone calls it.
+        once: The business identity of a call, from its arguments; the slot is then global for this effect.
+        volatile: Arguments that do not take part in the digest (a trace id, say).
+        cost: What one call costs in minor units, from its arguments; recorded with the claim.
+        find: What the receiver knows of a key, or `None`: the look-up, where it has one.
+    """
+
+    name: str
+    receiver: Receiver
+    function: ToolFunction
+    once: Callable[[Mapping[str, Any]], str] | None = None
+    volatile: frozenset[str] = frozenset()
+    cost: Callable[[Mapping[str, Any]], int] | None = None
+    find: ToolFunction | None = field(default=None)
+
+    def __call__(self, *_args: object, **_arguments: object) -> NoReturn:
+        """Refuse: a direct call has no claim, so a crash in it could not be told from one that never began."""
+        raise UnguardedEffect(
+            f"{self.name!r} is an effect and cannot be called directly: "
+            "put it into a node with effect_node(), which claims it in the ledger first"
+        )
+
+    def lookup(self, function: ToolFunction) -> ToolFunction:
+        """
+        Declare *function* as this effect's look-up; use it as a decorator.
+
+        It gets the same keywords as the tool, `key` among them, and returns what the tool would have returned for the
+        call with that key, or `None` if the receiver knows of none.
+        """
+        self.find = function
+        return function
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether the tool wants the key; one that is harmless to repeat need not."""
+        return _takes(self.function, "key")
+
+
+def effect(
+    *,
+    receiver: Receiver,
+    name: str | None = None,
+    once: Callable[[Mapping[str, Any]], str] | None = None,
+    volatile: Collection[str] = (),
+    cost: Callable[[Mapping[str, Any]], int] | None = None,
+) -> Callable[[ToolFunction], Effect]:
+    """
+    Declare the decorated function as an effect.
+
+    The function takes keywords only, `key` among them, and returns JSON. It says what happened by raising `Declined`,
+    `Rejected`, `Unreachable`, `KeyInUse` or `KeyMismatch`; any other error means that nobody knows, and the claim stays.
+
+    Raises:
+        TypeError: the function does not take `key` although its receiver honours keys or a repeat would do harm.
+    """
+
+    def declare(function: ToolFunction) -> Effect:
+        declared = Effect(
+            name=name or getattr(function, "__name__", "effect"),
+            receiver=receiver,
+            function=function,
+            once=once,
+            volatile=frozenset(volatile),
+            cost=cost,
+        )
+        if not receiver.repeatable and not declared.takes_key:
+            raise TypeError(f"effect {declared.name!r} must take the keyword `key`: it goes to the receiver with the call")
+        return declared
+
+    return declare
+
+
+def _takes(function: ToolFunction, keyword: str) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(p.name == keyword or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
