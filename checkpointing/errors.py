@@ -7,6 +7,7 @@ The branches say what the caller must do: come back later, stop this worker, ask
     ├── TryAgain              nothing is wrong; the same call works later, and costs no attempt
     │   ├── RunBusy           another call holds the thread's lease
     │   ├── EffectBusy        another call is executing this very effect
+    │   ├── EffectUnsettled   the receiver did not answer; next time the same key is sent again
     │   ├── ClockBehind       this host's clock is behind the thread's head
     │   └── StoreUnreachable  the database did not answer
     ├── Stop                  this worker lost its right to write; whoever holds the lease carries on
@@ -35,6 +36,8 @@ The branches say what the caller must do: come back later, stop this worker, ask
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CounterfoilError(Exception):
     """The root: catch this to catch every error Counterfoil itself raises."""
@@ -50,6 +53,10 @@ class RunBusy(TryAgain):
 
 class EffectBusy(TryAgain):
     """Another call is executing this very effect right now; its outcome will be in the ledger."""
+
+
+class EffectUnsettled(TryAgain):
+    """The receiver did not say whether it executed the effect; advancing the run asks again, with the same key."""
 
 
 class ClockBehind(TryAgain):
@@ -77,7 +84,17 @@ class NeedsPerson(CounterfoilError):
 
 
 class EffectInDoubt(NeedsPerson):
-    """It is not known whether the receiver executed the effect; `counterfoil effects resolve` settles it."""
+    """
+    It is not known whether the receiver executed the effect, and only a person can find out.
+
+    Attributes:
+        key: The effect's key; `journal.effects.resolve(key, ...)` settles it and wakes the run.
+    """
+
+    def __init__(self, message: str, *, key: str) -> None:
+        """Say which effect waits for whom."""
+        super().__init__(message)
+        self.key = key
 
 
 class RunDead(CounterfoilError):
@@ -113,7 +130,19 @@ class InputRefused(Refused, ValueError):
 
 
 class AlreadyDecided(Refused):
-    """Somebody was faster; the message has who, and their decision stands."""
+    """
+    Somebody was faster, and their decision stands.
+
+    Attributes:
+        decision: The winner's decision, as recorded.
+        decided_by: The winner.
+    """
+
+    def __init__(self, message: str, *, decision: dict[str, Any] | None = None, decided_by: str | None = None) -> None:
+        """Say what stands, for people and for programs."""
+        super().__init__(message)
+        self.decision = decision
+        self.decided_by = decided_by
 
 
 class ApprovalExpired(Refused):

@@ -1,0 +1,104 @@
+"""
+What a decision may look like, and what the one who came too late is told.
+
+A decision is checked whole before any of it is recorded. What is kept of it is exactly what its kind needs, so a client's extra
+fields (a principal, say) never reach the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from checkpointing.digest import canonical
+from checkpointing.errors import (
+    AlreadyDecided,
+    ApprovalExpired,
+    ArgumentsNotJson,
+    DecisionInvalid,
+    PayloadChanged,
+    Refused,
+)
+
+if TYPE_CHECKING:
+    from checkpointing.approvals import Approval
+
+Decision = Mapping[str, Any]
+"""`{"type": "approve" | "edit" | "reject" | "respond", ...}`."""
+
+KINDS = ("approve", "edit", "reject", "respond")
+
+
+def check_decision(approval: Approval, decision: Decision) -> dict[str, Any]:
+    """
+    Return what is to be recorded of *decision*.
+
+    Raises:
+        DecisionInvalid: it is not a mapping, its kind is not taken, or it lacks what its kind needs.
+        PayloadChanged: it says it is for another payload than the approval's.
+    """
+    if not isinstance(decision, Mapping):
+        raise DecisionInvalid(f"a decision on approval {approval.id!r} is a mapping with a 'type', not {type(decision).__name__}")
+    kind = decision.get("type")
+    if kind not in approval.allowed:
+        raise DecisionInvalid(f"approval {approval.id!r} takes {', '.join(approval.allowed)}; this decision's type is {kind!r}")
+    shown = decision.get("payload_hash")
+    if shown is not None and shown != approval.payload_hash:
+        raise PayloadChanged(
+            f"the decision is for a payload with hash {str(shown)[:16]}, and approval {approval.id!r} asks about "
+            f"{approval.payload_hash[:16]}; look at it again"
+        )
+    kept = {"type": kind, **_of_kind(approval, str(kind), decision)}
+    try:
+        canonical(kept, what="decision")
+    except ArgumentsNotJson as error:
+        raise DecisionInvalid(f"the decision on approval {approval.id!r} is not JSON: {error}") from error
+    return kept
+
+
+def refusal(approval: Approval, *, newest: str | None) -> Refused:
+    """Return what to tell somebody whose decision was not taken: *approval* as it is now, *newest* the id of its latest round."""
+    if approval.state == "superseded":
+        return PayloadChanged(f"approval {approval.id!r} was superseded: the payload changed. Decide approval {newest!r} instead")
+    if approval.state == "decided":
+        kind = approval.decision["type"] if approval.decision else "?"
+        return AlreadyDecided(
+            f"approval {approval.id!r} was decided already: {kind} by {approval.decided_by!r} at "
+            f"{approval.decided_at.isoformat() if approval.decided_at else '?'}",
+            decision=approval.decision,
+            decided_by=approval.decided_by,
+        )
+    until = approval.expires_at.isoformat() if approval.expires_at else "?"
+    return ApprovalExpired(f"approval {approval.id!r} expired at {until}; its outcome is {approval.on_expiry!r}")
+
+
+def _of_kind(approval: Approval, kind: str, decision: Decision) -> dict[str, Any]:
+    match kind:
+        case "edit":
+            return {"payload": _edited(approval, decision.get("payload")), **_reason(approval, decision)}
+        case "respond":
+            if "value" not in decision:
+                raise DecisionInvalid(f"a respond to approval {approval.id!r} needs a 'value'")
+            return {"value": decision["value"]}
+        case _:
+            return _reason(approval, decision)
+
+
+def _reason(approval: Approval, decision: Decision) -> dict[str, Any]:
+    reason = decision.get("reason")
+    if reason is None:
+        return {}
+    if not isinstance(reason, str):
+        raise DecisionInvalid(f"the reason given for approval {approval.id!r} must be text")
+    return {"reason": reason}
+
+
+def _edited(approval: Approval, payload: Any) -> Any:
+    """An edit changes values, never which facts were asked about."""
+    if not isinstance(payload, dict) or not isinstance(approval.payload, dict):
+        raise DecisionInvalid(f"an edit of approval {approval.id!r} needs a 'payload' mapping like the one shown")
+    if payload.keys() != approval.payload.keys():
+        raise DecisionInvalid(
+            f"an edit of approval {approval.id!r} must have the payload's own keys: {', '.join(sorted(approval.payload))}"
+        )
+    return payload

@@ -1,0 +1,122 @@
+"""
+The journal: everything about threads that survives a crash, behind one URL.
+
+    with open_journal("sqlite:///claims.db") as journal: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote, urlsplit
+
+from checkpointing.approvals import Approvals
+from checkpointing.artefacts import Artefacts
+from checkpointing.audit import Audit
+from checkpointing.bridge import Bridge
+from checkpointing.clock import system_clock
+from checkpointing.errors import JournalUnusable
+from checkpointing.leases import Leases
+from checkpointing.ledger import Ledger
+from checkpointing.migrate import alone, migrate
+from checkpointing.postgres import PostgresEngine
+from checkpointing.runs import Runs
+from checkpointing.savers import make_saver
+from checkpointing.sqlite import SqliteEngine
+from checkpointing.store import Engine, Store
+
+SHORTEST_LEASE = timedelta(milliseconds=100)
+
+
+class Journal:
+    """
+    One store and what is kept in it.
+
+    Attributes:
+        saver: LangGraph's checkpointer.
+        effects: The effect ledger.
+        artefacts: Documents, by digest.
+    """
+
+    def __init__(self, store: Store, *, lease: timedelta, artefacts: str) -> None:
+        """Use *store*, whose schema is up to date."""
+        self.store = store
+        self.bridge = Bridge()
+        self.saver = make_saver(store, self.bridge)
+        self.leases = Leases(store, lease=lease)
+        self.runs = Runs(store)
+        self.effects = Ledger(store)
+        self.approvals = Approvals(store)
+        self.audit = Audit(store)
+        self.artefacts = Artefacts(artefacts)
+
+    def close(self) -> None:
+        """Wait for the calls under way and give every connection back."""
+        self.bridge.close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        """Return the journal itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close it."""
+        self.close()
+
+
+def open_journal(
+    url: str,
+    *,
+    clock: Callable[[], datetime] | None = None,
+    lease: timedelta = timedelta(seconds=30),
+    artefacts: str | None = None,
+) -> Journal:
+    """
+    Open the journal at *url*, with its schema brought up to date.
+
+    Args:
+        url: `sqlite:///claims.db` (relative), `sqlite:////var/lib/claims.db` (absolute) or `postgresql://user@host/database`.
+        clock: where every time comes from, leases too; by default the database's time on Postgres and the system's on SQLite.
+        lease: how long a worker that died keeps others from its thread.
+        artefacts: the folder for documents, a path or any URL fsspec knows; by default beside the SQLite file, or
+            `counterfoil-artefacts` in the working directory.
+
+    Raises:
+        JournalUnusable: a malformed URL, no server, a wrong password, a file that is not a database, a folder that cannot be written.
+        SchemaTooNew: the journal was migrated by a newer Counterfoil.
+    """
+    if lease < SHORTEST_LEASE:
+        raise JournalUnusable(f"a lease of {lease} is too short to be renewed; give it at least {SHORTEST_LEASE}")
+    engine, beside = _engine(url)
+    store = Store(engine, clock or system_clock, own_clock=clock is not None)
+    try:
+        journal = Journal(store, lease=lease, artefacts=artefacts or str(beside))
+        with alone(store):
+            migrate(store)
+            journal.saver.setup()
+    except BaseException:
+        store.close()
+        raise
+    return journal
+
+
+def _engine(url: str) -> tuple[Engine, Path]:
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise JournalUnusable(f"not a journal URL: {error}") from error
+    if parts.scheme in ("postgres", "postgresql"):
+        return PostgresEngine(url), Path("counterfoil-artefacts")
+    if parts.scheme != "sqlite":
+        raise JournalUnusable(
+            f"a journal URL begins with sqlite:/// or postgresql://, not with {parts.scheme or 'nothing'!r}, "
+            "as in sqlite:///claims.db"
+        )
+    name = unquote(parts.path.removeprefix("/"))
+    if parts.netloc or not name or name == ":memory:":
+        raise JournalUnusable("a SQLite journal is a file: sqlite:///claims.db, or sqlite:////absolute/path/claims.db")
+    path = Path(name)
+    return SqliteEngine(path), path.with_name(path.name + ".artefacts")

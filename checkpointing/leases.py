@@ -1,0 +1,196 @@
+"""
+One writer a thread: leases with a fence that only grows.
+
+A lease is a row: a name, an owner, a fence and an expiry. Taking it raises the fence, so the fence names one holding of it, for ever.
+Every durable write of a run checks the fence in its own transaction, under a lock on the row:
+
+    holder A   take (fence 7) ── write ✓ ──────── stopped ───────────────── write ✗ LeaseLost
+    taker  B                              expires ── take (fence 8) ── write ✓
+
+The check locks the row (`for share`): without it, under read committed, A's write could read fence 7, B could take over, and A
+commit after that. An expired lease that nobody took is still its owner's: expiry allows taking, it does not forbid writing.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from checkpointing.clock import duration_ms
+from checkpointing.errors import LeaseLost, RunBusy, StoreUnreachable
+from checkpointing.store import Row, Store, Tx
+
+TAKE = """
+insert into leases (name, owner, fence, expires_ms) values (:name, :owner, 1, :now + :lease_ms)
+on conflict (name) do update set owner = excluded.owner, fence = leases.fence + 1, expires_ms = excluded.expires_ms
+where leases.owner is null or leases.expires_ms <= :now
+returning fence
+"""
+RENEW = """
+update leases set expires_ms = :now + :lease_ms where name = :name and fence = :fence and owner is not null
+returning fence
+"""
+GIVE_BACK = "update leases set owner = null where name = :name and fence = :fence returning fence"
+HELD = "select fence from leases where name = :name and fence = :fence and owner is not null for share"
+HELD_TO_END = HELD.replace("for share", "for update")
+HOLDER = "select owner, fence, expires_ms - :now as left_ms from leases where name = :name and owner is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """
+    The right to write, as its holder has it.
+
+    Attributes:
+        name: `thread:` and the thread id, or `slot:` and the slot where a raw graph runs without a thread's lease.
+        fence: Which holding this is; never used again.
+        owner: Who holds it, for people: host, process and a random part.
+    """
+
+    name: str
+    fence: int
+    owner: str
+
+
+def thread_lease(thread_id: str) -> str:
+    """Return the name of a thread's lease."""
+    return f"thread:{thread_id}"
+
+
+def new_owner() -> str:
+    """Return a name for one holding: host, process id and a random part."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+class Leases:
+    """The `leases` table and all its transitions."""
+
+    def __init__(self, store: Store, *, lease: timedelta) -> None:
+        """Use *store*; a lease that is not renewed may be taken after *lease*."""
+        self.store = store
+        self.lease = lease
+
+    def take(self, name: str) -> Lease:
+        """
+        Take the lease called *name*.
+
+        A crash after the commit leaves a lease nobody renews; it may be taken when it expires.
+
+        Raises:
+            RunBusy: somebody holds it. Try again later; the message says who and until when.
+        """
+        owner = new_owner()
+        with self.store.transaction("lease.take") as tx:
+            row = tx.one(TAKE, name=name, owner=owner, lease_ms=duration_ms(self.lease))
+            if row:
+                return Lease(name, int(row["fence"]), owner)
+            holder = holder_of(tx, name)
+        raise RunBusy(_busy(name, holder))
+
+    def renew(self, lease: Lease) -> None:
+        """
+        Put the expiry off by a whole lease from now.
+
+        Raises:
+            LeaseLost: it was taken over or given back. Stop.
+        """
+        with self.store.transaction("lease.renew") as tx:
+            if not tx.one(RENEW, name=lease.name, fence=lease.fence, lease_ms=duration_ms(self.lease)):
+                raise LeaseLost(_lost(lease))
+
+    def give_back(self, lease: Lease) -> None:
+        """Let the next one take it at once; nothing happens if it is not held any more."""
+        with self.store.transaction("lease.give_back") as tx:
+            give_back(tx, lease)
+
+    def holder(self, name: str) -> str | None:
+        """Return who holds the lease called *name* and has not let it expire, or `None`."""
+        with self.store.reading() as tx:
+            row = holder_of(tx, name)
+        return str(row["owner"]) if row and row["left_ms"] > 0 else None
+
+
+def give_back(tx: Tx, lease: Lease) -> None:
+    """Give *lease* back as part of *tx*; nothing happens if it is not held any more."""
+    tx.all(GIVE_BACK, name=lease.name, fence=lease.fence)
+
+
+def check_fence(tx: Tx, lease: Lease, *, to_end: bool = False) -> None:
+    """
+    Make sure that *lease* is held until *tx* ends; the first statement of every fenced transaction.
+
+    A transaction that also gives the lease back says so with *to_end*: it takes the stronger lock at once, because raising a
+    shared lock later can deadlock with a heartbeat that waits for it.
+
+    Raises:
+        LeaseLost: it was taken over or given back; nothing of *tx* may happen.
+    """
+    if not tx.one(HELD_TO_END if to_end else HELD, name=lease.name, fence=lease.fence):
+        raise LeaseLost(_lost(lease))
+
+
+def holder_of(tx: Tx, name: str) -> Row | None:
+    """Return the row of the lease called *name* with `left_ms`, zero or less once expired; `None` if nobody has it."""
+    return tx.one(HOLDER, name=name)
+
+
+def is_live(tx: Tx, *, name: str, fence: int) -> bool:
+    """Tell whether that holding is still the current one and has not expired."""
+    row = holder_of(tx, name)
+    return row is not None and int(row["fence"]) == fence and int(row["left_ms"]) > 0
+
+
+class Heartbeat:
+    """
+    Renews a lease in the background while its holder works.
+
+    A renewal that the store does not answer is tried again at the next beat; there are three beats to a lease. When the lease is lost
+    the heartbeat ends: nothing needs to be told, because every write checks the fence.
+    """
+
+    def __init__(self, leases: Leases, lease: Lease) -> None:
+        """Renew *lease* from now until `stop`."""
+        self.leases = leases
+        self.lease = lease
+        self._stopped = threading.Event()
+        self._paused = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=f"heartbeat {lease.name}", daemon=True)
+        self._thread.start()
+
+    def pause(self) -> None:
+        """Stop renewing while somebody else decides when to go on (the consumer of a stream)."""
+        self._paused.set()
+
+    def go_on(self) -> None:
+        """Renew again."""
+        self._paused.clear()
+
+    def stop(self) -> None:
+        """End the heartbeat and wait for its last beat."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(self.leases.lease.total_seconds() / 3):
+            if self._paused.is_set():
+                continue
+            try:
+                self.leases.renew(self.lease)
+            except LeaseLost:
+                return
+            except StoreUnreachable:
+                continue
+
+
+def _busy(name: str, holder: Row | None) -> str:
+    if holder is None:
+        return f"{name} was held a moment ago; try again"
+    return f"{name} is held by {holder['owner']} for another {max(0, int(holder['left_ms']))} ms; it carries on, or try again then"
+
+
+def _lost(lease: Lease) -> str:
+    return f"{lease.name} is no longer held with fence {lease.fence} by {lease.owner}; its new holder carries on"

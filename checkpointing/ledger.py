@@ -1,0 +1,440 @@
+"""
+The effect ledger: one row a slot, and the outcome of a slot is recorded once.
+
+            claim (fence, approval, audit: one transaction)
+    none ───────────────▶ claimed ──settle──▶ settled: succeeded | declined
+                            │   ▲
+              owner is gone │   │ taken over: the receiver's profile decides how
+                            ▼   │
+                          in doubt ──a person──▶ settled | released
+
+The order is: claim, call the receiver outside any transaction, settle, and only then go on. A crash before the claim leaves nothing; one
+between claim and settle leaves a claim whose owner's lease ends, which the next claim of the slot finds and resolves as the receiver's
+profile says; one after settle leaves nothing to do, and the next claim is answered with the outcome.
+
+A stale worker may settle what it already called, because that is the truth; it can never claim.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from checkpointing.approvals import check_covers
+from checkpointing.audit import append
+from checkpointing.clock import from_ms
+from checkpointing.digest import JSON, canonical
+from checkpointing.errors import (
+    AlreadySettled,
+    EffectBusy,
+    EffectConflict,
+    EffectInDoubt,
+    EffectNotApproved,
+    NotAllowed,
+    SlotAmbiguous,
+    UnknownEffect,
+)
+from checkpointing.leases import Lease, check_fence, is_live
+from checkpointing.runs import wake_waiting
+from checkpointing.slots import Place, Slot
+from checkpointing.store import Row, Store, Tx
+
+EffectState = Literal["claimed", "settled", "in_doubt", "released"]
+
+CLAIM = """
+insert into effects (slot, key, effect, thread_id, step, arguments, digest, state, approval_id, lease, fence, root, task, checkpoint,
+    calls, replays, cost, claimed_ms, called_ms)
+values (:slot, :key, :effect, :thread_id, :step, :arguments, :digest, 'claimed', :approval_id, :lease, :fence, :root, :task,
+    :checkpoint, 1, 0, :cost, :now, :now)
+on conflict do nothing
+returning *, :now as now
+"""
+AT_SLOT = "select *, :now as now from effects where slot = :slot for update"
+UNDER_APPROVAL = "select key from effects where approval_id = :approval_id"
+REPLAYED = "update effects set replays = replays + 1 where slot = :slot"
+TAKE_OVER = """
+update effects set state = 'claimed', lease = :lease, fence = :fence, root = :root, task = :task, checkpoint = :checkpoint,
+    calls = calls + 1, called_ms = :now
+where slot = :slot and state in ('claimed', 'in_doubt') returning *, :now as now
+"""
+CLAIM_AGAIN = """
+update effects set state = 'claimed', key = :key, effect = :effect, thread_id = :thread_id, step = :step, arguments = :arguments,
+    digest = :digest, approval_id = :approval_id, lease = :lease, fence = :fence, root = :root, task = :task,
+    checkpoint = :checkpoint, calls = calls + 1, cost = :cost, claimed_ms = :now, called_ms = :now
+where slot = :slot and state = 'released' returning *, :now as now
+"""
+DOUBT = "update effects set state = 'in_doubt' where slot = :slot and key = :key and state = 'claimed' returning *"
+SETTLE = """
+update effects set state = 'settled', outcome = :outcome, settled_ms = :now
+where slot = :slot and key = :key and state in ('claimed', 'in_doubt') returning *
+"""
+RELEASE = """
+update effects set state = 'released', approval_id = null
+where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
+"""
+RESOLVE_HAPPENED = """
+update effects set state = 'settled', outcome = :outcome, settled_ms = :now
+where key = :key and state in ('claimed', 'in_doubt') returning *
+"""
+RESOLVE_NOTHING = """
+update effects set state = 'released', approval_id = null where key = :key and state in ('claimed', 'in_doubt') returning *
+"""
+GET = "select * from effects where key = :key"
+LIST = """
+select * from effects
+where (:thread_id = '' or thread_id = :thread_id) and (:state = '' or state = :state) and (claimed_ms, slot) > (:after_ms, :after)
+order by claimed_ms, slot limit :limit
+"""
+LOCK_KEY = "select state from effects where key = :key for update"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """
+    What a node asks of the ledger.
+
+    Attributes:
+        slot: Which effect this is.
+        place: Where in the thread's history it is asked from.
+        key: What the receiver would get.
+        digest: The first 16 hex digits of the arguments' SHA-256, volatile fields left out.
+        approved_hash: The whole SHA-256 of all arguments, to be compared with the approval's.
+        approval_id: The approval it acts under, or `None`.
+        cost: In minor units; 0 if the effect declares none.
+    """
+
+    slot: Slot
+    place: Place
+    effect: str
+    key: str
+    arguments: dict[str, JSON]
+    digest: str
+    approved_hash: str
+    approval_id: str | None
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """
+    The right to call the receiver once more for this slot.
+
+    Attributes:
+        doubtful: An earlier call may have happened; `move` says what to do about it.
+        age: Time since the key was first claimed, for its life at the receiver.
+        since_call: Time since the last call before this claim began, for the receiver's settle delay.
+    """
+
+    record: EffectRecord
+    lease: Lease
+    doubtful: bool
+    age: timedelta
+    since_call: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """
+    An effect as its row has it.
+
+    Attributes:
+        key: As it was sent to the receiver.
+        thread_id: The thread that claimed it; for a `once=` effect others may be answered from it.
+        step: The slot's step: node path, visit, index of the `Send`.
+        outcome: What the tool returned, or `{"declined": message}`; `None` until settled.
+        calls: How many claims led to a call, the first one counted.
+        replays: How often it was answered from here instead of being called.
+        cost: In minor units.
+    """
+
+    key: str
+    effect: str
+    slot: str
+    thread_id: str
+    step: str
+    arguments: dict[str, Any]
+    digest: str
+    state: EffectState
+    outcome: Any
+    approval_id: str | None
+    calls: int
+    replays: int
+    cost: int
+    claimed_at: datetime
+    settled_at: datetime | None
+
+    @property
+    def declined(self) -> str | None:
+        """The receiver's reason if it declined, else `None`."""
+        if isinstance(self.outcome, dict) and self.outcome.keys() == {"declined"}:
+            return str(self.outcome["declined"])
+        return None
+
+
+class Ledger:
+    """The `effects` table and all its transitions."""
+
+    def __init__(self, store: Store) -> None:
+        """Use *store*."""
+        self.store = store
+        self._executing: set[str] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def executing(self, slot: Slot) -> Iterator[None]:
+        """
+        Hold the slot in this process while its tool runs.
+
+        A lease keeps other processes out. In this one, a node that timed out may still have its tool running in a thread when the
+        node runs again under the same lease.
+
+        Raises:
+            EffectBusy: it is being executed here; come back when that call is over.
+        """
+        with self._lock:
+            if slot.id in self._executing:
+                raise EffectBusy(f"effect {slot.step!r} of thread {slot.thread_id!r} is being executed by this process")
+            self._executing.add(slot.id)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._executing.discard(slot.id)
+
+    def claim(self, asked: Request, *, person_needed: Callable[[timedelta], bool]) -> Claim | EffectRecord:
+        """
+        Claim the slot, or return its record if it is settled.
+
+        A crash before the commit leaves the slot as it was, a crash after it a claim whose owner is gone.
+
+        Args:
+            asked: the effect, its place and its arguments.
+            person_needed: whether a doubtful claim of this age takes a person.
+
+        Raises:
+            LeaseLost: stop.
+            EffectBusy: another worker is executing it.
+            EffectConflict: the slot is recorded with other arguments.
+            SlotAmbiguous: another operation has this slot.
+            EffectInDoubt: nobody but a person can tell whether it happened.
+            EffectNotApproved: the approval does not cover it, or was used by another slot.
+        """
+        with self.store.transaction("effect.claim") as tx:
+            check_fence(tx, asked.place.lease)
+            row = tx.one(AT_SLOT, slot=asked.slot.id)
+            if row is None or row["state"] == "released":
+                return self._first_claim(tx, asked, released=row)
+            record = _record(row)
+            if record.digest != asked.digest:
+                raise EffectConflict(_conflict(record, asked))
+            asked.place.check_answers(tx, row, asked.slot)
+            if record.state == "settled":
+                tx.all(REPLAYED, slot=asked.slot.id)
+                return record
+            if record.state == "claimed" and _has_live_owner(tx, row, asked.place.lease):
+                raise EffectBusy(f"effect {record.key!r} is being executed by another worker")
+            if not person_needed(_age(row, "claimed_ms")):
+                return self._take_over(tx, asked, row)
+            if tx.one(DOUBT, slot=asked.slot.id, key=record.key):
+                _audit(tx, record, "effect.in_doubt", actor=asked.place.lease.owner)
+        raise in_doubt(record.key)
+
+    def settle(self, claim: Claim, outcome: JSON) -> EffectRecord:
+        """
+        Record *outcome* as the effect's only outcome and return the record.
+
+        Needs no lease: what was called was called. If somebody settled it meanwhile, theirs stands and is returned. A crash before the
+        commit leaves the claim, to be resolved by the receiver's profile.
+
+        Raises:
+            ArgumentsNotJson: the outcome is not JSON; the claim stays.
+        """
+        canonical(outcome, what=f"the outcome of effect {claim.record.key!r}")
+        with self.store.transaction("effect.settle") as tx:
+            row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome))
+            if row is None:
+                return _record(_existing(tx, claim.record.key))
+            record = _record(row)
+            _audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome="declined" if record.declined else "succeeded")
+            return record
+
+    def release(self, claim: Claim, *, why: str) -> None:
+        """Free the slot, because the receiver refused the request and nothing happened; a repaired request may claim it."""
+        with self.store.transaction("effect.release") as tx:
+            lease = claim.lease
+            row = tx.one(RELEASE, slot=claim.record.slot, key=claim.record.key, lease=lease.name, fence=lease.fence)
+            if row:
+                _audit(tx, _record(row), "effect.release", actor=lease.owner, why=why)
+
+    def doubt(self, claim: Claim, *, why: str) -> None:
+        """Record that nobody knows whether the call happened."""
+        with self.store.transaction("effect.doubt") as tx:
+            if row := tx.one(DOUBT, slot=claim.record.slot, key=claim.record.key):
+                _audit(tx, _record(row), "effect.in_doubt", actor=claim.lease.owner, why=why)
+
+    def resolve(self, key: str, *, happened: bool, outcome: JSON = None, principal: str | None) -> EffectRecord:
+        """
+        Settle a doubtful effect with what a person found out, or free its slot because nothing happened; the runs that wait for it are woken.
+
+        Raises:
+            UnknownEffect: no effect has this key.
+            AlreadySettled: it has its outcome.
+            NotAllowed: no principal was named.
+            EffectBusy: its owner is still at work on it.
+        """
+        if not principal:
+            raise NotAllowed(f"resolving effect {key!r} needs a principal: who found out?")
+        canonical(outcome, what="outcome")
+        with self.store.transaction("effect.resolve") as tx:
+            found = _existing(tx, key)
+            if found["state"] == "claimed" and is_live(tx, name=found["lease"], fence=found["fence"]):
+                raise EffectBusy(f"effect {key!r} is being executed; resolve it if its worker does not settle it")
+            row = (
+                tx.one(RESOLVE_HAPPENED, key=key, outcome=json.dumps(outcome)) if happened else tx.one(RESOLVE_NOTHING, key=key)
+            )
+            if row is None:
+                raise AlreadySettled(f"effect {key!r} is {found['state']}; an outcome is never replaced")
+            record = _record(row)
+            wake_waiting(tx, record.key)
+            _audit(tx, record, "effect.resolve", actor=principal, happened=happened)
+            return record
+
+    def get(self, key: str) -> EffectRecord:
+        """
+        Return one effect.
+
+        Raises:
+            UnknownEffect: no effect has this key.
+        """
+        with self.store.reading() as tx:
+            return _record(_existing(tx, key))
+
+    def list(
+        self,
+        *,
+        thread_id: str | None = None,
+        state: EffectState | None = None,
+        after: EffectRecord | None = None,
+        limit: int = 1000,
+    ) -> list[EffectRecord]:
+        """Return up to *limit* effects in the order they were claimed, from the one after *after*."""
+        after_ms = int(after.claimed_at.timestamp() * 1000) if after else -1
+        with self.store.reading() as tx:
+            rows = tx.all(
+                LIST,
+                thread_id=thread_id or "",
+                state=state or "",
+                after_ms=after_ms,
+                after=after.slot if after else "",
+                limit=limit,
+            )
+        return [_record(row) for row in rows]
+
+    def _first_claim(self, tx: Tx, asked: Request, *, released: Row | None) -> Claim:
+        if asked.approval_id:
+            check_covers(tx, asked.approval_id, thread_id=asked.slot.thread_id, arguments_hash=asked.approved_hash)
+            if used := tx.one(UNDER_APPROVAL, approval_id=asked.approval_id):
+                raise EffectNotApproved(f"approval {asked.approval_id!r} was used by effect {used['key']!r}; it allows one")
+        row = tx.one(CLAIM_AGAIN if released else CLAIM, **_values(asked))
+        if row is None:
+            # Another thread claimed the same `once=` slot, or used the approval, between our two statements.
+            raise EffectBusy(f"effect {asked.key!r} was claimed by another worker just now")
+        record = _record(row)
+        _audit(tx, record, "effect.claim", actor=asked.place.lease.owner, digest=asked.digest, approval=asked.approval_id)
+        return Claim(record, asked.place.lease, doubtful=False, age=timedelta(0), since_call=timedelta(0))
+
+    def _take_over(self, tx: Tx, asked: Request, before: Row) -> Claim:
+        row = tx.one(TAKE_OVER, slot=asked.slot.id, **asked.place.columns())
+        assert row is not None
+        record = _record(row)
+        _audit(tx, record, "effect.take_over", actor=asked.place.lease.owner, call=record.calls)
+        return Claim(
+            record,
+            asked.place.lease,
+            doubtful=True,
+            age=_age(before, "claimed_ms"),
+            since_call=_age(before, "called_ms"),
+        )
+
+
+def still_in_doubt(tx: Tx, key: str) -> bool:
+    """Tell, holding its row locked until *tx* ends, whether the effect still waits for a person."""
+    row = tx.one(LOCK_KEY, key=key)
+    return row is not None and row["state"] == "in_doubt"
+
+
+def in_doubt(key: str) -> EffectInDoubt:
+    """Return the error that says whom an effect waits for."""
+    return EffectInDoubt(
+        f"effect {key!r} is in doubt: its receiver cannot tell whether it happened. "
+        f"Find out, then: counterfoil effects resolve {key!r} --happened|--nothing-happened --as NAME",
+        key=key,
+    )
+
+
+def _has_live_owner(tx: Tx, row: Row, mine: Lease) -> bool:
+    if row["lease"] == mine.name:
+        return False  # we hold that lease now: an earlier holding is over, and this one is not executing it (see `executing`)
+    return is_live(tx, name=row["lease"], fence=row["fence"])
+
+
+def _conflict(record: EffectRecord, asked: Request) -> str:
+    return (
+        f"effect {record.key!r} is recorded with other arguments (digest {record.digest}, now {asked.digest}); nothing was called. "
+        f"Thread {asked.slot.thread_id!r} asks again for what thread {record.thread_id!r} did; see counterfoil show {record.thread_id}"
+    )
+
+
+def _values(asked: Request) -> dict[str, Any]:
+    return {
+        "slot": asked.slot.id,
+        "key": asked.key,
+        "effect": asked.effect,
+        "thread_id": asked.slot.thread_id,
+        "step": asked.slot.step,
+        "arguments": json.dumps(asked.arguments),
+        "digest": asked.digest,
+        "approval_id": asked.approval_id,
+        "cost": asked.cost,
+        **asked.place.columns(),
+    }
+
+
+def _age(row: Row, since: str) -> timedelta:
+    return timedelta(milliseconds=int(row["now"]) - int(row[since]))
+
+
+def _existing(tx: Tx, key: str) -> Row:
+    row = tx.one(GET, key=key)
+    if row is None:
+        raise UnknownEffect(f"there is no effect with key {key!r}; see counterfoil effects")
+    return row
+
+
+def _audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
+    append(tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body)
+
+
+def _record(row: Row) -> EffectRecord:
+    return EffectRecord(
+        key=row["key"],
+        effect=row["effect"],
+        slot=row["slot"],
+        thread_id=row["thread_id"],
+        step=row["step"],
+        arguments=json.loads(row["arguments"]),
+        digest=row["digest"],
+        state=row["state"],
+        outcome=None if row["outcome"] is None else json.loads(row["outcome"]),
+        approval_id=row["approval_id"],
+        calls=row["calls"],
+        replays=row["replays"],
+        cost=row["cost"],
+        claimed_at=from_ms(row["claimed_ms"]),
+        settled_at=None if row["settled_ms"] is None else from_ms(row["settled_ms"]),
+    )

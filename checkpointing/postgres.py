@@ -1,0 +1,91 @@
+"""
+Postgres as an engine: a pool of autocommit connections, read committed, one connection a transaction.
+
+A pooled connection is checked when it is lent, so a server that was restarted costs one reconnect and not the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from checkpointing.errors import JournalUnusable, StoreUnreachable
+
+CONNECT_S = 5
+"""How long to wait for the server when the journal is opened, in seconds."""
+
+Pool = ConnectionPool[psycopg.Connection[DictRow]]
+
+
+class PostgresEngine:
+    """One Postgres database."""
+
+    name = "postgres"
+    shared_clock = True
+
+    def __init__(self, url: str, *, connections: int = 16) -> None:
+        """
+        Connect, with a pool of at most *connections*.
+
+        Raises:
+            JournalUnusable: the URL is malformed, or no server answers there, or it lets us not in. Never names the password.
+        """
+        self.place = _place(url)
+        try:
+            psycopg.connect(url, connect_timeout=CONNECT_S).close()
+        except psycopg.Error as error:
+            raise JournalUnusable(f"cannot open {self.place}: {_first_line(error)}") from error
+        self.pool: Pool = ConnectionPool(
+            url,
+            connection_class=psycopg.Connection[DictRow],
+            kwargs={"autocommit": True, "row_factory": dict_row, "connect_timeout": CONNECT_S},
+            min_size=1,
+            max_size=connections,
+            check=ConnectionPool.check_connection,
+            timeout=30,
+            open=True,
+        )
+
+    @contextmanager
+    def writing(self) -> Iterator[psycopg.Cursor[DictRow]]:
+        """Lend a connection in a transaction."""
+        with self._lent() as connection, connection.transaction(), connection.cursor(binary=True) as cursor:
+            yield cursor
+
+    @contextmanager
+    def reading(self) -> Iterator[psycopg.Cursor[DictRow]]:
+        """Lend a connection; every statement is a transaction of its own."""
+        with self._lent() as connection, connection.cursor(binary=True) as cursor:
+            yield cursor
+
+    def close(self) -> None:
+        """Close the pool."""
+        self.pool.close()
+
+    @contextmanager
+    def _lent(self) -> Iterator[psycopg.Connection[DictRow]]:
+        try:
+            with self.pool.connection() as connection:
+                yield connection
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+            raise StoreUnreachable(f"{self.place}: {_first_line(error)}") from error
+
+
+def _place(url: str) -> str:
+    """Name the database for people, without user or password."""
+    try:
+        parts: dict[str, Any] = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise JournalUnusable(f"not a Postgres URL: {_first_line(error)}") from error
+    return f"postgres database {parts.get('dbname', '')!r} at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,360 @@
+"""
+Runs: one row a thread, from its admission to its end.
+
+    admit ──▶ admitted ──start──▶ running ──park──▶ parked
+                 ▲  ▲                │  │              │
+                 │  └──── stand_by ──┘  ├──finish──▶ done ──(a new turn)──▶ admitted
+                 │                      └───die───▶ dead ──redrive──▶ admitted
+                 └──────────────── wake ───────────────┘
+
+*admitted* means: there is something to do and nobody is doing it. A decision wakes a parked run in the transaction that records the
+decision, so a decided approval never leaves its run parked. A killed worker leaves `running` and a lease that expires; whoever takes
+the lease starts again from the last checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from checkpointing.audit import append
+from checkpointing.clock import from_ms
+from checkpointing.errors import InputChanged, InputRefused, NotAllowed, RunDead, UnknownThread
+from checkpointing.leases import Lease, check_fence, give_back
+from checkpointing.store import Row, Store, Tx
+
+RunState = Literal["admitted", "running", "parked", "done", "dead"]
+
+ADMIT = """
+insert into runs (thread_id, state, input_type, input, input_digest, submission, turn, attempts, resumes, submitted_by,
+    created_ms, updated_ms)
+values (:thread_id, 'admitted', :input_type, :input, :input_digest, :submission, 1, 0, 0, :submitted_by, :now, :now)
+on conflict (thread_id) do nothing
+returning *
+"""
+NEXT_TURN = """
+update runs set state = 'admitted', input_type = :input_type, input = :input, input_digest = :input_digest,
+    submission = :submission, turn = turn + 1, attempts = 0, submitted_by = :submitted_by, updated_ms = :now
+where thread_id = :thread_id and state = 'done'
+returning *
+"""
+SUBMITTED = """
+insert into submissions (thread_id, submission, turn, input_digest) values (:thread_id, :submission, :turn, :input_digest)
+"""
+SUBMISSION = "select turn, input_digest from submissions where thread_id = :thread_id and submission = :submission"
+GET = "select * from runs where thread_id = :thread_id"
+LOCK = "select * from runs where thread_id = :thread_id for update"
+LIST = """
+select * from runs where (:state = '' or state = :state) and thread_id > :after order by thread_id limit :limit
+"""
+START = """
+update runs set state = 'running', reason = null, waits_for = null, updated_ms = :now, head = :head,
+    attempts = case when coalesce(head, '') = :head then attempts + 1 else 1 end,
+    resumes = resumes + case when state = 'running' then 1 else 0 end
+where thread_id = :thread_id and state in ('admitted', 'running', 'parked')
+returning *
+"""
+PARK = """
+update runs set state = 'parked', reason = :reason, waits_for = :waits_for, error = null, attempts = 0, updated_ms = :now
+where thread_id = :thread_id and state = 'running' returning *
+"""
+FINISH = """
+update runs set state = 'done', reason = null, error = null, attempts = 0, updated_ms = :now
+where thread_id = :thread_id and state = 'running' returning *
+"""
+DIE = """
+update runs set state = 'dead', reason = :reason, error = :error, updated_ms = :now
+where thread_id = :thread_id and state = 'running' returning *
+"""
+STAND_BY = """
+update runs set state = 'admitted', error = :error, attempts = attempts - :refund, updated_ms = :now
+where thread_id = :thread_id and state = 'running' returning *
+"""
+WAKE = """
+update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
+where thread_id = :thread_id and state = 'parked'
+"""
+WAKE_WAITING = """
+update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
+where waits_for = :key and state = 'parked'
+"""
+REDRIVE = """
+update runs set state = 'admitted', reason = null, error = null, attempts = 0, updated_ms = :now
+where thread_id = :thread_id and state = 'dead' returning *
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """
+    A run as its row has it.
+
+    Attributes:
+        reason: Why it is parked (`approval`, `in_doubt`) or dead.
+        waits_for: The key of the effect in doubt it is parked for, else `None`.
+        error: The last error of a node, one line; the run may have gone on since.
+        input_digest: SHA-256 of the admitted input.
+        submission: What the caller named this turn; empty if nothing.
+        turn: Which input of the thread this is, from 1; 1 for ever unless the graph takes turns.
+        attempts: Starts since the last new checkpoint.
+        resumes: Starts that took over from a worker that died, over the run's whole life.
+        head: The checkpoint it stood at when it was last started; `None` before the first start.
+    """
+
+    thread_id: str
+    state: RunState
+    reason: str | None
+    waits_for: str | None
+    error: str | None
+    input_digest: str
+    submission: str
+    turn: int
+    attempts: int
+    resumes: int
+    head: str | None
+    submitted_by: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """
+    What a caller wants a thread to do.
+
+    Attributes:
+        input_type: How `input` is serialised, as LangGraph's serialiser named it.
+        digest: SHA-256 of the input, by which a second submission is recognised.
+        submission: The caller's name for it; empty if none was given.
+        takes_turns: A thread that is done may take another submission.
+    """
+
+    thread_id: str
+    input_type: str
+    input: bytes
+    digest: str
+    submission: str
+    submitted_by: str | None
+    takes_turns: bool
+
+
+class Runs:
+    """The `runs` table and all its transitions."""
+
+    def __init__(self, store: Store) -> None:
+        """Use *store*."""
+        self.store = store
+
+    def admit(self, wanted: Admission) -> Run:
+        """
+        Make sure the thread has a run for this input, and return it in whatever state it is.
+
+        A crash after the commit leaves an admitted run that anybody may advance; admitting the same input again changes nothing.
+
+        Raises:
+            InputChanged: the thread, or this very submission of it, has other input.
+            InputRefused: a new turn was asked for while the thread is not done.
+        """
+        with self.store.transaction("run.admit") as tx:
+            values = {
+                "thread_id": wanted.thread_id,
+                "input_type": wanted.input_type,
+                "input": wanted.input,
+                "input_digest": wanted.digest,
+                "submission": wanted.submission,
+                "submitted_by": wanted.submitted_by,
+            }
+            row = tx.one(ADMIT, **values)
+            if row is None:
+                current = _run(_existing(tx, LOCK, wanted.thread_id))
+                if not _is_new_turn(tx, current, wanted):
+                    return current
+                row = tx.one(NEXT_TURN, **values)
+                if row is None:
+                    raise InputRefused(
+                        f"thread {wanted.thread_id!r} is {current.state} with submission {current.submission!r}; "
+                        "a new turn begins when it is done"
+                    )
+            run = _run(row)
+            tx.all(
+                SUBMITTED,
+                thread_id=run.thread_id,
+                submission=run.submission,
+                turn=run.turn,
+                input_digest=run.input_digest,
+            )
+            _audit(tx, run, "run.admit", actor=wanted.submitted_by or "", turn=run.turn, input=run.input_digest)
+            return run
+
+    def get(self, thread_id: str) -> Run:
+        """
+        Return the thread's run.
+
+        Raises:
+            UnknownThread: no run was ever admitted for it.
+        """
+        with self.store.reading() as tx:
+            return _run(_existing(tx, GET, thread_id))
+
+    def list(self, *, state: RunState | None = None, after: str = "", limit: int = 1000) -> list[Run]:
+        """Return up to *limit* runs in order of their thread ids, from the one after *after*."""
+        if state is not None and state not in get_args(RunState):
+            raise InputRefused(f"there is no run state {state!r}; there are {', '.join(get_args(RunState))}")
+        with self.store.reading() as tx:
+            return [_run(row) for row in tx.all(LIST, state=state or "", after=after, limit=limit)]
+
+    def input_of(self, thread_id: str) -> tuple[str, bytes]:
+        """Return the admitted input of the current turn as LangGraph's serialiser wrote it."""
+        with self.store.reading() as tx:
+            row = _existing(tx, GET, thread_id)
+        return str(row["input_type"]), bytes(row["input"])
+
+    def start(self, lease: Lease, thread_id: str, *, head: str) -> Run:
+        """
+        Book an attempt; the run is running afterwards.
+
+        It is booked before the work, so that a worker that dies of the work is counted too. A *head* (the newest checkpoint's id,
+        empty if there is none) other than at the last start is progress and gives the earlier attempts back.
+
+        Raises:
+            LeaseLost: stop.
+            RunDead: the run is a dead letter.
+        """
+        with self.store.transaction("run.start") as tx:
+            check_fence(tx, lease)
+            row = tx.one(START, thread_id=thread_id, head=head)
+            if row is None:
+                run = _run(_existing(tx, GET, thread_id))
+                raise RunDead(f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}")
+            run = _run(row)
+            _audit(tx, run, "run.start", actor=lease.owner, attempt=run.attempts, head=head)
+            return run
+
+    def park(
+        self,
+        lease: Lease,
+        thread_id: str,
+        *,
+        reason: str,
+        still_waiting: Callable[[Tx], bool],
+        waits_for: str | None = None,
+    ) -> bool:
+        """
+        Park the run and give the lease back, unless what it waits for has come meanwhile.
+
+        *still_waiting* looks, under a lock on the rows waited for, in the same transaction; if it says no, nothing is changed,
+        `False` is returned and the caller advances the run once more. So a decision is either seen here or finds the run parked.
+        """
+        with self.store.transaction("run.park") as tx:
+            check_fence(tx, lease, to_end=True)
+            if not still_waiting(tx):
+                return False
+            if row := tx.one(PARK, thread_id=thread_id, reason=reason, waits_for=waits_for):
+                _audit(tx, _run(row), "run.park", actor=lease.owner, reason=reason)
+            give_back(tx, lease)
+            return True
+
+    def finish(self, lease: Lease, thread_id: str) -> None:
+        """End the run as done and give the lease back."""
+        self._end("run.finish", lease, thread_id, FINISH)
+
+    def die(self, lease: Lease, thread_id: str, *, reason: str, error: str) -> None:
+        """End the run as a dead letter and give the lease back; `redrive` takes it up again."""
+        self._end("run.die", lease, thread_id, DIE, reason=reason, error=error)
+
+    def stand_by(self, lease: Lease, thread_id: str, *, error: str | None, refund: bool) -> None:
+        """Leave the run to whoever advances it next and give the lease back; *refund* gives the attempt back too."""
+        self._end("run.stand_by", lease, thread_id, STAND_BY, error=error, refund=int(refund))
+
+    def redrive(self, thread_id: str, *, principal: str, reason: str = "") -> Run:
+        """
+        Take a dead letter up again from its last checkpoint, with all its attempts; no effect is repeated.
+
+        Raises:
+            UnknownThread: no such run.
+            InputRefused: the run is not a dead letter.
+            NotAllowed: no principal was named.
+        """
+        if not principal:
+            raise NotAllowed(f"redriving thread {thread_id!r} needs a principal: who asks for it?")
+        with self.store.transaction("run.redrive") as tx:
+            row = tx.one(REDRIVE, thread_id=thread_id)
+            if row is None:
+                run = _run(_existing(tx, GET, thread_id))
+                raise InputRefused(f"thread {thread_id!r} is {run.state}; only a dead letter is redriven")
+            run = _run(row)
+            _audit(tx, run, "run.redrive", actor=principal, reason=reason)
+            return run
+
+    def _end(self, name: str, lease: Lease, thread_id: str, sql: str, **values: Any) -> None:
+        with self.store.transaction(name) as tx:
+            check_fence(tx, lease, to_end=True)
+            if row := tx.one(sql, thread_id=thread_id, **values):
+                _audit(tx, _run(row), name, actor=lease.owner, **{k: v for k, v in values.items() if v is not None})
+            give_back(tx, lease)
+
+
+def wake(tx: Tx, thread_id: str) -> None:
+    """Make a parked run ready again as part of *tx*; a run in any other state notices by itself."""
+    tx.all(WAKE, thread_id=thread_id)
+
+
+def wake_waiting(tx: Tx, key: str) -> None:
+    """Make every run that is parked for this effect ready again as part of *tx*."""
+    tx.all(WAKE_WAITING, key=key)
+
+
+def submitter(tx: Tx, thread_id: str) -> str | None:
+    """Return who submitted the thread's current turn, or `None` if nobody was named or there is no run."""
+    row = tx.one(GET, thread_id=thread_id)
+    return row["submitted_by"] if row else None
+
+
+def _is_new_turn(tx: Tx, current: Run, wanted: Admission) -> bool:
+    """Tell a repeat of a known submission from a new one, or refuse."""
+    if wanted.submission:
+        known = tx.one(SUBMISSION, thread_id=wanted.thread_id, submission=wanted.submission)
+        if known and known["input_digest"] == wanted.digest:
+            return False
+        if known is None and wanted.takes_turns:
+            return True
+        if known is None and current.input_digest == wanted.digest:
+            return False
+    elif current.input_digest == wanted.digest:
+        return False
+    raise InputChanged(
+        f"thread {wanted.thread_id!r} was admitted with other input (state {current.state}); nothing was changed. "
+        "Use another thread id for another job"
+    )
+
+
+def _existing(tx: Tx, sql: str, thread_id: str) -> Row:
+    row = tx.one(sql, thread_id=thread_id)
+    if row is None:
+        raise UnknownThread(f"there is no run for thread {thread_id!r}; see counterfoil list")
+    return row
+
+
+def _audit(tx: Tx, run: Run, event: str, *, actor: str, **body: Any) -> None:
+    append(tx, run.thread_id, event, actor=actor, subject=run.thread_id, **body)
+
+
+def _run(row: Row) -> Run:
+    return Run(
+        thread_id=row["thread_id"],
+        state=row["state"],
+        reason=row["reason"],
+        waits_for=row["waits_for"],
+        error=row["error"],
+        input_digest=row["input_digest"],
+        submission=row["submission"],
+        turn=row["turn"],
+        attempts=row["attempts"],
+        resumes=row["resumes"],
+        head=row["head"],
+        submitted_by=row["submitted_by"],
+        created_at=from_ms(row["created_ms"]),
+        updated_at=from_ms(row["updated_ms"]),
+    )

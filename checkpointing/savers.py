@@ -1,0 +1,231 @@
+"""
+LangGraph's own savers, with a fence in the transaction of every write.
+
+Under a lease (in the config, below `LEASE`, which LangGraph does not store) a `put` is refused if the lease is lost, if its parent is not
+the thread's head (`CheckpointSuperseded`), or if its id sorts below the head (`ClockBehind`: checkpoint ids are wall-clock time, so the new
+checkpoint would never become the head and the step would run again for ever). Without a lease a thread is written only while nobody
+holds one.
+
+A crash inside a write leaves nothing of it. LangGraph waits for `put` at the end of a superstep and never for `put_writes`; nothing here
+depends on the latter.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from checkpointing.bridge import Bridge
+from checkpointing.errors import CheckpointSuperseded, ClockBehind, RunBusy
+from checkpointing.leases import Lease, check_fence, holder_of, thread_lease
+from checkpointing.postgres import PostgresEngine
+from checkpointing.slots import Ancestry
+from checkpointing.sqlite import SqliteEngine, translated
+from checkpointing.store import Store, Tx
+
+LEASE = "__counterfoil_lease"
+"""Where the config carries the caller's lease. LangGraph stores no key that begins with two underscores."""
+
+HEAD = "select max(checkpoint_id) as head from checkpoints where thread_id = :thread_id and checkpoint_ns = :namespace"
+EXISTS = """
+select 1 as found from checkpoints
+where thread_id = :thread_id and checkpoint_ns = :namespace and checkpoint_id = :checkpoint_id
+"""
+PARENT = """
+select parent_checkpoint_id as parent, metadata from checkpoints
+where thread_id = :thread_id and checkpoint_ns = '' and checkpoint_id = :checkpoint_id
+"""
+
+
+class FencedSaver(BaseCheckpointSaver[str]):
+    """The fence, and async by threads; stands in front of an official saver in the order of bases."""
+
+    store: Store
+    bridge: Bridge
+    _writing: threading.local
+
+    def put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> RunnableConfig:
+        """Write a checkpoint, under the fence; errors as this module says."""
+        with self._fenced("checkpoint.put", config, checkpoint["id"]):
+            return super().put(config, checkpoint, metadata, new_versions)  # type: ignore[safe-super]  # the official saver's
+
+    def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        """Write what a task wrote, under the fence; errors as this module says."""
+        with self._fenced("checkpoint.put_writes", config, None):
+            super().put_writes(config, writes, task_id, task_path)  # type: ignore[safe-super]  # the official saver's
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete the thread's checkpoints and writes; only while nobody holds its lease."""
+        with self._fenced("checkpoint.delete", {"configurable": {"thread_id": thread_id}}, None):
+            super().delete_thread(thread_id)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As `get_tuple`."""
+        return await self.bridge.run(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002  # LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As `list`."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (one := await self.bridge.run(next, found, None)) is not None:
+            yield one
+
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> RunnableConfig:
+        """As `put`."""
+        return await self.bridge.run(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """As `put_writes`."""
+        await self.bridge.run(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As `delete_thread`."""
+        await self.bridge.run(self.delete_thread, thread_id)
+
+    def ancestry(self, thread_id: str) -> Ancestry:
+        """Return how to ask, inside a transaction of the store, where the thread's checkpoints come from."""
+
+        def exists(tx: Tx, namespace: str, checkpoint_id: str) -> bool:
+            return tx.one(EXISTS, thread_id=thread_id, namespace=namespace, checkpoint_id=checkpoint_id) is not None
+
+        def parent_of(tx: Tx, checkpoint_id: str) -> tuple[str | None, str] | None:
+            row = tx.one(PARENT, thread_id=thread_id, checkpoint_id=checkpoint_id)
+            if row is None:
+                return None
+            metadata = row["metadata"] if isinstance(row["metadata"], dict) else json.loads(row["metadata"])
+            return row["parent"], str(metadata.get("source"))
+
+        return Ancestry(exists, parent_of)
+
+    def head(self, thread_id: str) -> str:
+        """Return the id of the thread's newest root checkpoint; empty if there is none."""
+        with self.store.reading() as tx:
+            row = tx.one(HEAD, thread_id=thread_id, namespace="")
+        return str(row["head"]) if row and row["head"] else ""
+
+    @contextmanager
+    def _fenced(self, name: str, config: RunnableConfig, checkpoint_id: str | None) -> Iterator[None]:
+        """Make the official saver's next cursor in this thread a fenced transaction of the store."""
+        self._writing.now = (name, config["configurable"], checkpoint_id)
+        try:
+            yield
+        finally:
+            self._writing.now = None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """Begin what `_fenced` announced: check first, then hand out the cursor."""
+        name, configurable, checkpoint_id = self._writing.now
+        with self.store.transaction(name) as tx:
+            _check(tx, configurable, checkpoint_id)
+            yield tx.cursor
+
+    def _is_writing(self) -> bool:
+        return getattr(self._writing, "now", None) is not None
+
+
+class SqliteJournalSaver(FencedSaver, SqliteSaver):
+    """The official SQLite saver over the journal's file."""
+
+    def __init__(self, store: Store, bridge: Bridge, engine: SqliteEngine) -> None:
+        """Use *store* for writing and a connection of its own for reading."""
+        SqliteSaver.__init__(self, engine.connect())
+        self.store, self.bridge, self.engine = store, bridge, engine
+        self._writing = threading.local()
+
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[Any]:  # noqa: FBT001, FBT002  # LangGraph's signature
+        """
+        Hand out a cursor: in a fenced transaction for a write, free of any lock for a read.
+
+        The official one holds a lock while a caller walks through `list`, so that a `get_tuple` inside the loop waits for ever.
+        """
+        if transaction and self._is_writing():
+            with self._transaction() as cursor:
+                yield cursor
+            return
+        with translated(self.engine.path), closing(self.conn.cursor()) as cursor:
+            yield cursor
+
+
+class PostgresJournalSaver(FencedSaver, PostgresSaver):
+    """The official Postgres saver over the journal's pool, one connection a call."""
+
+    def __init__(self, store: Store, bridge: Bridge, engine: PostgresEngine) -> None:
+        """Use *store* for writing and the pool for reading."""
+        PostgresSaver.__init__(self, engine.pool)
+        self.store, self.bridge, self.engine = store, bridge, engine
+        self._writing = threading.local()
+
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[Any]:  # noqa: ARG002  # LangGraph's signature
+        """Hand out a cursor: in a fenced transaction for a write, on a connection of its own for a read."""
+        if self._is_writing():
+            with self._transaction() as cursor:
+                yield cursor
+            return
+        with self.engine.reading() as cursor:
+            yield cursor
+
+
+def make_saver(store: Store, bridge: Bridge) -> SqliteJournalSaver | PostgresJournalSaver:
+    """Return the saver for the store's engine; its tables are made by `setup`."""
+    if isinstance(store.engine, PostgresEngine):
+        return PostgresJournalSaver(store, bridge, store.engine)
+    return SqliteJournalSaver(store, bridge, cast(SqliteEngine, store.engine))
+
+
+def _check(tx: Tx, configurable: dict[str, Any], checkpoint_id: str | None) -> None:
+    thread_id = str(configurable["thread_id"])
+    lease: Lease | None = configurable.get(LEASE)
+    if lease is None:
+        holder = holder_of(tx, thread_lease(thread_id))
+        if holder and int(holder["left_ms"]) > 0:
+            raise RunBusy(f"thread {thread_id!r} is held by {holder['owner']}; a graph without its lease cannot write to it now")
+        return
+    check_fence(tx, lease)
+    if checkpoint_id is not None:
+        namespace = str(configurable.get("checkpoint_ns", ""))
+        _check_head(tx, thread_id, namespace, parent=configurable.get("checkpoint_id"), checkpoint_id=checkpoint_id)
+
+
+def _check_head(tx: Tx, thread_id: str, namespace: str, *, parent: str | None, checkpoint_id: str) -> None:
+    row = tx.one(HEAD, thread_id=thread_id, namespace=namespace)
+    head = row["head"] if row else None
+    if head is None or head == checkpoint_id:
+        return
+    if head != parent:
+        raise CheckpointSuperseded(
+            f"thread {thread_id!r}: checkpoint {checkpoint_id} follows {parent}, and the head is {head}; its writer carries on"
+        )
+    if checkpoint_id < head:
+        raise ClockBehind(
+            f"thread {thread_id!r}: this host's clock is behind the head {head}; a checkpoint {checkpoint_id} written now would be lost. "
+            "Set the clock, or let a host whose clock is right carry on"
+        )

@@ -1,0 +1,117 @@
+"""
+SQLite as an engine: one file, one writer at a time, readers that never wait.
+
+Write transactions begin `immediate`, so they queue at their first statement and never fail half-way. In one process a lock makes
+the queue; between processes SQLite's own lock does, for up to `BUSY_S`. `synchronous = full`: a commit that returned survives
+a power cut.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from checkpointing.errors import JournalUnusable, StoreUnreachable
+
+BUSY_S = 30.0
+"""How long a transaction waits for another process's, in seconds."""
+
+
+class SqliteEngine:
+    """One SQLite file."""
+
+    name = "sqlite"
+    shared_clock = False
+
+    def __init__(self, path: Path) -> None:
+        """
+        Open the file, or make it.
+
+        Raises:
+            JournalUnusable: the folder is missing or may not be written, or the file is not a database.
+        """
+        self.path = path
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._all: list[sqlite3.Connection] = []
+        self._open = True
+        if not path.parent.is_dir():
+            raise JournalUnusable(f"cannot open {path}: there is no folder {path.parent}")
+        try:
+            self._writer = self.connect()
+            self._writer.execute("pragma journal_mode = wal")
+        except sqlite3.DatabaseError as error:
+            raise JournalUnusable(f"cannot open {path}: {_plain(error)}") from error
+        self._try_to_write()
+
+    def connect(self) -> sqlite3.Connection:
+        """Return a new connection in autocommit mode, usable from any thread."""
+        connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        self._all.append(connection)
+        connection.execute("pragma synchronous = full")
+        return connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Cursor]:
+        """Hold the one write transaction of this file."""
+        with self._lock, closing(self._writer.cursor()) as cursor:
+            with translated(self.path):
+                cursor.execute("begin immediate")
+            try:
+                with translated(self.path):
+                    yield cursor
+            except BaseException:
+                # A commit that failed (a full disk) has rolled back already.
+                if self._writer.in_transaction:
+                    self._writer.rollback()
+                raise
+            with translated(self.path):
+                try:
+                    self._writer.commit()
+                except sqlite3.Error:
+                    if self._writer.in_transaction:
+                        self._writer.rollback()
+                    raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Cursor]:
+        """Lend a connection that sees the last commit and waits for nobody."""
+        with translated(self.path):
+            connection = self._idle.pop() if self._idle else self.connect()
+            try:
+                with closing(connection.cursor()) as cursor:
+                    yield cursor
+            finally:
+                self._idle.append(connection)
+
+    def close(self) -> None:
+        """Close every connection; the last one folds the write-ahead log back into the file."""
+        with self._lock:
+            while self._all:
+                self._all.pop().close()
+            self._idle.clear()
+
+    def _try_to_write(self) -> None:
+        """Find a read-only file or folder now, with one clear line, instead of at the first payment."""
+        try:
+            with self.writing() as cursor:
+                cursor.execute("create table if not exists counterfoil_schema (version bigint primary key)")
+        except StoreUnreachable as error:
+            raise JournalUnusable(f"cannot write {self.path}: {error.__cause__}") from error
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours: the file is in the way of the call, not wrong."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise StoreUnreachable(f"journal {path}: {_plain(error)}; nothing of this write was kept") from error
+
+
+def _plain(error: sqlite3.Error) -> str:
+    text = str(error)
+    return "the file is not a database" if "not a database" in text else text

@@ -1,0 +1,139 @@
+"""
+The durable graph: LangGraph's four calls, by thread id, each under the thread's lease and each safe to repeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import StateGraph
+from langgraph.types import StateSnapshot
+
+from checkpointing import Journal
+from checkpointing.errors import GraphRefused, InputRefused
+from checkpointing.steps import Feed
+from graph.advance import Advance, Compiled, Pass
+from graph.checks import check_builder
+from graph.snapshots import output
+
+NOTHING = object()
+"""The result of a call that had nothing to run."""
+
+
+def durable(
+    builder: StateGraph[Any, Any, Any, Any], journal: Journal, *, turns: bool = False, attempts: int = 5, name: str | None = None
+) -> DurableGraph:
+    """
+    Make the graph of *builder* durable in *journal*.
+
+    Args:
+        builder: a graph whose state derives from `DurableState`, not compiled yet.
+        journal: where its runs are kept.
+        turns: a thread that is done takes further input, each under a submission the caller names.
+        attempts: starts without a new checkpoint before a run is a dead letter.
+        name: what LangGraph calls the compiled graph.
+
+    Raises:
+        GraphRefused: the graph cannot be made durable as it is; the message names what to change.
+    """
+    if attempts < 1:
+        raise GraphRefused(f"attempts is {attempts}: a run is started at least once")
+    check_builder(builder)
+    compiled = builder.compile(checkpointer=journal.saver, name=name)
+    return DurableGraph(compiled, journal, Advance(compiled, journal, attempts, turns))
+
+
+class DurableGraph:
+    """
+    A compiled graph whose runs survive.
+
+    Attributes:
+        compiled: LangGraph's own graph, for drawing it and for those who know what they do: it takes no lease.
+        journal: Where its runs are kept.
+    """
+
+    def __init__(self, compiled: Compiled, journal: Journal, advance: Advance) -> None:
+        """Use `durable()` instead."""
+        self.compiled = compiled
+        self.journal = journal
+        self._advance = advance
+
+    def invoke(self, given: Any, config: RunnableConfig, **options: Any) -> Any:
+        """
+        Do what *given* asks of the thread in *config*, and return the state as LangGraph's `invoke` does.
+
+        A mapping submits input, `None` advances, `Command(resume=...)` decides; repeating any of them is safe. A parked run comes back with
+        `__interrupt__`. Errors as `Advance.passes`; *options* are those of LangGraph's `invoke`.
+        """
+        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
+        result: Any = NOTHING
+        with closing(passes):
+            while (one := passes.next()) is not None:
+                with passes.told():
+                    result = self.compiled.invoke(one.input, one.config, durability="sync", **_checked(options))
+        return self._output(config) if result is NOTHING else result
+
+    async def ainvoke(self, given: Any, config: RunnableConfig, **options: Any) -> Any:
+        """As `invoke`; a caller that is cancelled leaves the run to the next call, with the lease given back."""
+        run = self.journal.bridge.run
+        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
+        result: Any = NOTHING
+        try:
+            while (one := await run(passes.next)) is not None:
+                with passes.told():
+                    result = await self.compiled.ainvoke(one.input, one.config, durability="sync", **_checked(options))
+        finally:
+            await asyncio.shield(run(passes.close))
+        return await run(self._output, config) if result is NOTHING else result
+
+    def stream(self, given: Any, config: RunnableConfig, **options: Any) -> Iterator[Any]:
+        """
+        As `invoke`, yielding what LangGraph's `stream` yields; nothing if there is nothing to do.
+
+        A consumer that leaves early gives the run back to the next call; one that pauses for longer than the lease may lose it.
+        """
+        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
+        with closing(passes):
+            while (one := passes.next()) is not None:
+                with passes.told():
+                    for chunk in self.compiled.stream(one.input, one.config, durability="sync", **_checked(options)):
+                        one.heartbeat.pause()
+                        yield chunk
+                        one.heartbeat.go_on()
+
+    async def astream(self, given: Any, config: RunnableConfig, **options: Any) -> AsyncIterator[Any]:
+        """As `stream`."""
+        run = self.journal.bridge.run
+        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
+        try:
+            while (one := await run(passes.next)) is not None:
+                with passes.told():
+                    async for chunk in self.compiled.astream(one.input, one.config, durability="sync", **_checked(options)):
+                        one.heartbeat.pause()
+                        yield chunk
+                        one.heartbeat.go_on()
+        finally:
+            await asyncio.shield(run(passes.close))
+
+    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        """Return LangGraph's snapshot of the thread."""
+        return self.compiled.get_state(config, subgraphs=subgraphs)
+
+    def get_state_history(self, config: RunnableConfig, **options: Any) -> Iterator[StateSnapshot]:
+        """Return LangGraph's snapshots of the thread, newest first."""
+        return self.compiled.get_state_history(config, **options)
+
+    def _output(self, config: RunnableConfig) -> Any:
+        keys = self.compiled.output_channels
+        return output(self.compiled.get_state(config), keys if isinstance(keys, str) else list(keys))
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse to be less durable: under `async` and `exit` a kill loses whole supersteps."""
+    if options.get("durability", "sync") != "sync":
+        raise InputRefused(f"a durable run is always durability='sync', not {options['durability']!r}")
+    return {name: value for name, value in options.items() if name != "durability"}

@@ -1,0 +1,84 @@
+"""
+What a parked run waits for, and recording the answers a call brings.
+
+Our own approval nodes open their rows themselves. For a graph's own `interrupt()` a row is opened when the run parks, so that its answer too is
+one conditional write, made before the run moves, and is sent again on every advance until the node has taken it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.types import Interrupt, StateSnapshot
+
+from checkpointing import Approval, Journal, Lease
+from checkpointing.approvals import Question
+from checkpointing.digest import canonical
+from checkpointing.errors import ArgumentsNotJson, DecisionInvalid, UnknownApproval
+from graph.asks import Answer, Decide
+
+
+
+def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, lease: Lease) -> list[str]:
+    """Make sure that everything the run waits for has its row, and return the ids of the rows."""
+    own = {approval.id for approval in journal.approvals.of_thread(thread_id)}
+    found = []
+    for task in snapshot.tasks:
+        for interrupt in task.interrupts:
+            if (asked := _own_id(interrupt)) in own:
+                found.append(str(asked))
+                continue
+            question = Question(
+                thread_id=thread_id,
+                node=task.name,
+                name=f"interrupt:{interrupt.id}",
+                visit=0,
+                payload=_payload(interrupt.value),
+                allowed=("respond",),
+                interrupt_id=interrupt.id,
+            )
+            found.append(journal.approvals.open(question, lease=lease).id)
+    return found
+
+
+def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id: str, principal: str | None) -> None:
+    """
+    Record the decisions a call brings, each by the approval or interrupt it names.
+
+    Raises:
+        UnknownApproval: the thread has none of this id.
+        DecisionInvalid: it answers an approval without naming it.
+        AlreadyDecided, ApprovalExpired, PayloadChanged, NotAllowed: as `Approvals.decide`.
+    """
+    rows = journal.approvals.of_thread(thread_id)
+    chosen = [(_row(answer, rows, snapshot, thread_id), answer) for answer in ask.answers]
+    for row, answer in chosen:
+        decision = {"type": "respond", "value": answer.value} if row.interrupt_id else answer.value
+        journal.approvals.decide(row.id, decision, principal=principal)
+
+
+def _row(answer: Answer, rows: list[Approval], snapshot: StateSnapshot, thread_id: str) -> Approval:
+    for row in reversed(rows):
+        if row.id == answer.approval_id or (answer.approval_id is None and row.interrupt_id == answer.interrupt_id):
+            return row
+    waiting = ", ".join(f"{row.id} ({row.name})" for row in rows if row.state == "pending") or "nothing"
+    for interrupt in snapshot.interrupts:
+        if interrupt.id == answer.interrupt_id and _own_id(interrupt) is not None and answer.approval_id is None:
+            raise DecisionInvalid(f"the answer to interrupt {interrupt.id!r} must name approval {_own_id(interrupt)!r}")
+    named = answer.approval_id or answer.interrupt_id
+    raise UnknownApproval(f"thread {thread_id!r} has no approval {named!r}; what waits there: {waiting}")
+
+
+def _own_id(interrupt: Interrupt) -> str | None:
+    value = interrupt.value
+    return str(value["id"]) if isinstance(value, Mapping) and "id" in value and "payload_hash" in value else None
+
+
+def _payload(value: Any) -> Any:
+    """Return an interrupt's value as JSON; what is not JSON is shown as Python writes it."""
+    try:
+        canonical(value, what="interrupt")
+    except ArgumentsNotJson:
+        return {"shown": repr(value)}
+    return value

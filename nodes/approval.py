@@ -1,0 +1,100 @@
+"""
+The approval node: it asks, parks, and runs again from its first line on every resume, and none of that can approve anything.
+
+The approval's row is the truth. The node opens it (asking the same again finds the same row), and while it is undecided calls `interrupt()`, whatever
+that returned before; a value is a decision only if it names this very row. When the row is decided the node returns the record. A crash before the
+decision leaves the question open, one after it leaves a decided row that the next run of the node reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import timedelta
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.types import interrupt
+
+from checkpointing import Approval, Journal
+from checkpointing.approvals import Question
+from checkpointing.decisions import KINDS
+from nodes.principal import principal_of
+from nodes.state import read_channel
+from nodes.visit import visit
+
+State = Mapping[str, Any]
+
+
+class ApprovalNode(RunnableLambda[Any, Any]):
+    """What `approval_node` makes."""
+
+
+def approval_node(
+    name: str,
+    journal: Journal,
+    *,
+    payload: Callable[[State], Mapping[str, Any]],
+    allowed: Collection[str] = ("approve", "reject"),
+    ttl: timedelta | None = None,
+    on_expiry: str = "reject",
+    approvers: Collection[str] | Callable[[State], Collection[str] | None] | None = None,
+    into: str | None = None,
+) -> ApprovalNode:
+    """
+    Make the node that asks for an approval.
+
+    Args:
+        name: what the approval is called, in `state["approvals"]` and in `effect_node(approval=...)`; one node a name.
+        journal: where the question and its decision are kept.
+        payload: exactly what is to be approved, from the state, as JSON.
+        allowed: the kinds of decision taken: approve, edit, reject, respond.
+        ttl: how long the question stands; by default for ever.
+        on_expiry: the kind of decision its expiry counts as.
+        approvers: who may decide, or a function of the state that returns them; by default any principal but the submitter.
+        into: a state key that gets the decided record too.
+
+    Raises:
+        ValueError: a kind of decision that does not exist.
+    """
+    if unknown := ({*allowed, on_expiry} - set(KINDS)):
+        raise ValueError(f"approval {name!r}: there is no decision {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    if on_expiry == "edit" or on_expiry == "respond":
+        raise ValueError(f"approval {name!r}: on_expiry is approve or reject; nobody is there to edit")
+
+    def question(state: State, config: RunnableConfig) -> Question:
+        here = visit(config)
+        before = (read_channel(config, "approvals") or {}).get(name)
+        who = approvers(state) if callable(approvers) else approvers
+        return Question(
+            thread_id=here.thread_id,
+            node=here.node,
+            name=name,
+            visit=before["visit"] + 1 if before else 0,
+            payload=dict(payload(state)),
+            allowed=tuple(allowed),
+            approvers=None if who is None else tuple(who),
+            ttl=ttl,
+            on_expiry=on_expiry,
+        )
+
+    def run(state: State, config: RunnableConfig) -> dict[str, Any]:
+        asked = question(state, config)
+        journal.approvals.expire_due(asked.thread_id)
+        approval = journal.approvals.open(asked, lease=visit(config).lease)
+        while approval.state == "pending":
+            answer = interrupt(approval.request())
+            approval = _taken(journal, approval, answer, config)
+        record = approval.record()
+        return {"approvals": {name: record}, **({into: record} if into else {})}
+
+    async def arun(state: State, config: RunnableConfig) -> dict[str, Any]:
+        return await journal.bridge.run(run, state, config)
+
+    return ApprovalNode(run, arun, name=name)
+
+
+def _taken(journal: Journal, approval: Approval, answer: object, config: RunnableConfig) -> Approval:
+    """Record *answer* if it is a decision on this very approval; anything else is somebody's answer to something else."""
+    if isinstance(answer, Mapping) and answer.get("approval") == approval.id:
+        return journal.approvals.decide(approval.id, answer, principal=principal_of(config))
+    return journal.approvals.get(approval.id)

@@ -1,0 +1,96 @@
+"""
+One visit of a node: where in which graph it runs, under which lease, and which slot its effect has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from checkpointing import Journal, Lease
+from checkpointing.errors import EffectBusy, RunBusy
+from checkpointing.leases import Heartbeat
+from checkpointing.savers import LEASE
+from checkpointing.slots import Place
+
+PUSH = "__pregel_push"
+"""What LangGraph's task path begins with for a `Send`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """
+    A node as it runs now.
+
+    Attributes:
+        node: Its path through the graphs around it, as in `pay` or `fraud/check`.
+        task: The checkpoint namespace: names and task ids from the root graph down to this node.
+        root: The root graph's checkpoint this superstep started from.
+        checkpoint: The innermost graph's namespace and checkpoint, as `namespace@id`.
+        send: The index of the `Send` that started it, or `None`.
+        lease: The thread's lease, or `None` on a raw graph.
+    """
+
+    thread_id: str
+    node: str
+    task: str
+    root: str
+    checkpoint: str
+    send: int | None
+    lease: Lease | None
+
+    def step(self, number: int) -> str:
+        """Return the slot's step for this node's visit *number*, from 0."""
+        return f"{self.node}.{number}" + ("" if self.send is None else f"[{self.send}]")
+
+
+def visit(config: RunnableConfig) -> Visit:
+    """Read this node's place from LangGraph's config."""
+    configurable = config["configurable"]
+    segments = str(configurable["checkpoint_ns"]).split("|")
+    around = "|".join(segments[:-1])
+    checkpoints: Mapping[str, str] = configurable.get("checkpoint_map", {})
+    path: tuple[Any, ...] = config.get("metadata", {}).get("langgraph_path", ())
+    return Visit(
+        thread_id=str(configurable["thread_id"]),
+        # A segment without a task id counts the graphs a function invoked; it is no part of the node's path.
+        node="/".join(segment.partition(":")[0] for segment in segments if ":" in segment),
+        task="|".join(segments),
+        root=str(checkpoints.get("", "")),
+        checkpoint=f"{around}@{checkpoints.get(around, '')}",
+        send=int(path[1]) if path and path[0] == PUSH and isinstance(path[1], int) else None,
+        lease=configurable.get(LEASE),
+    )
+
+
+def visits_before(receipts: Mapping[str, Mapping[str, Any]], node: str) -> int:
+    """Return how often this node was visited before, by its receipts."""
+    return sum(1 for receipt in receipts.values() if receipt["node"] == node)
+
+
+@contextmanager
+def place(journal: Journal, here: Visit, slot_id: str) -> Iterator[Place]:
+    """
+    Provide the lease an effect is claimed under: the thread's, or on a raw graph one for the slot alone.
+
+    Raises:
+        EffectBusy: another process executes this slot.
+    """
+    ancestry = journal.saver.ancestry(here.thread_id)
+    if here.lease:
+        yield Place(here.lease, here.root, here.task, here.checkpoint, ancestry)
+        return
+    try:
+        lease = journal.leases.take(f"slot:{slot_id}")
+    except RunBusy as busy:
+        raise EffectBusy(str(busy)) from busy
+    heartbeat = Heartbeat(journal.leases, lease)
+    try:
+        yield Place(lease, here.root, here.task, here.checkpoint, ancestry)
+    finally:
+        heartbeat.stop()
+        journal.leases.give_back(lease)

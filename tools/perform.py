@@ -1,0 +1,206 @@
+"""
+Performing an effect: claim, call, settle; one protocol without I/O of its own, and two thin drivers.
+
+`perform` is a generator. It yields `Call` (run this tool function) and `Wait`, and is sent what the tool returned or thrown what it raised;
+`drive` and `adrive` do that, in sync and in async code. What happens when the process dies at a yield:
+
+    claim ── Call ── settle ── return
+          │        │         └─ nothing: the next claim is answered with the outcome
+          │        └─ the receiver executed it; the claim's owner is gone, and `next_move` says how to find out
+          └─ the same, though nothing happened: nobody can tell the two apart, so both are resolved in the same way
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from checkpointing.bridge import Bridge
+from checkpointing.digest import JSON
+from checkpointing.errors import (
+    Declined,
+    EffectConflict,
+    EffectUnsettled,
+    KeyInUse,
+    KeyMismatch,
+    Rejected,
+    Unreachable,
+)
+from checkpointing.ledger import Claim, EffectRecord, Ledger, Request, in_doubt
+from checkpointing.steps import Feed
+from tools.effect import Effect, ToolFunction
+from tools.receiver import next_move
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Run *function* with *arguments*; send back what it returns, throw what it raises."""
+
+    function: ToolFunction
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let this much time pass."""
+
+    time: timedelta
+
+
+T = TypeVar("T")
+Steps = Generator[Call | Wait, Any, T]
+"""A protocol that ends with a `T`."""
+
+
+class _PersonNeeded(Exception):
+    """Only a person can tell whether the call happened."""
+
+
+def perform(ledger: Ledger, effect: Effect, asked: Request) -> Steps[EffectRecord]:
+    """
+    Have the effect executed once, now or before, and return its settled record.
+
+    Raises:
+        LeaseLost, EffectBusy, EffectConflict, SlotAmbiguous, EffectNotApproved: as `Ledger.claim`.
+        EffectInDoubt: a person must say whether it happened.
+        EffectUnsettled: the receiver did not answer; performing it again sends the same key.
+        Rejected: the receiver refused the request as wrong; nothing happened and the slot is free.
+        Exception: whatever the tool raised without declaring it; the claim stays, as nobody knows.
+    """
+    with ledger.executing(asked.slot):
+        claimed = ledger.claim(asked, person_needed=lambda age: _move(effect, age) == "person")
+        if isinstance(claimed, EffectRecord):
+            return claimed
+        return (yield from _execute(ledger, effect, claimed))
+
+
+def drive(steps: Steps[T]) -> T:
+    """Run *steps* to their end in this thread; an async tool runs in an event loop of its own."""
+    feed = Feed(steps)
+    try:
+        while (step := feed.next()) is not None:
+            if isinstance(step, Wait):
+                threading.Event().wait(step.time.total_seconds())
+                continue
+            with feed.told():
+                feed.answer = _finished(step.function(**step.arguments))
+    finally:
+        feed.close()
+    return feed.outcome
+
+
+async def adrive(steps: Steps[T], bridge: Bridge) -> T:
+    """
+    Run *steps* to their end: storage in the bridge's threads, an async tool in this event loop.
+
+    A caller that is cancelled while the tool runs leaves the claim; the next claim of the slot resolves it.
+    """
+    feed = Feed(steps)
+    try:
+        while (step := await bridge.run(feed.next)) is not None:
+            if isinstance(step, Wait):
+                await asyncio.sleep(step.time.total_seconds())
+                continue
+            with feed.told():
+                if inspect.iscoroutinefunction(step.function):
+                    feed.answer = await step.function(**step.arguments)
+                else:
+                    feed.answer = await bridge.run(step.function, **step.arguments)
+    finally:
+        await asyncio.shield(bridge.run(feed.close))
+    return feed.outcome
+
+
+def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord]:
+    tried = _Tried(doubtful=claim.doubtful)
+    key = claim.record.key
+    try:
+        outcome: JSON = yield from _obtain(effect, claim, tried)
+    except Declined as no:
+        outcome = {"declined": str(no)}
+    except Rejected as wrong:
+        # After a call that may have happened, a refusal (a revoked API key, say) proves nothing about that call.
+        if tried.doubtful:
+            ledger.doubt(claim, why=str(wrong))
+        else:
+            ledger.release(claim, why=str(wrong))
+        raise
+    except KeyMismatch as other:
+        ledger.doubt(claim, why=str(other))
+        raise EffectConflict(f"the receiver knows key {key!r} with another payload: {other}") from other
+    except _PersonNeeded as cause:
+        ledger.doubt(claim, why=str(cause.__cause__ or "its key may have expired and the look-up found nothing"))
+        raise in_doubt(key) from cause.__cause__
+    except (Unreachable, KeyInUse) as unknown:
+        if effect.receiver.repeatable:
+            raise  # calling again does no harm, so this is a node's error like any other
+        ledger.doubt(claim, why=str(unknown))
+        raise EffectUnsettled(f"effect {key!r}: {unknown}; advancing the run asks again with the same key") from unknown
+    return ledger.settle(claim, outcome)
+
+
+@dataclass(slots=True)
+class _Tried:
+    """Whether some call of this effect may have happened without our knowing."""
+
+    doubtful: bool
+
+
+def _obtain(effect: Effect, claim: Claim, tried: _Tried) -> Steps[Any]:
+    """Find out what happened, or make it happen."""
+    arguments = dict(claim.record.arguments)
+    keyed = {**arguments, "key": claim.record.key}
+    since_call = claim.since_call
+    attempt = 0
+    while True:
+        if tried.doubtful:
+            found = yield from _found(effect, claim.age, since_call, keyed)
+            if found is not None:
+                return found
+        try:
+            return (yield Call(effect.function, keyed if effect.takes_key else arguments))
+        except (Unreachable, KeyInUse) as unknown:
+            tried.doubtful, since_call, attempt = True, timedelta(0), attempt + 1
+            if _move(effect, claim.age) == "person":
+                raise _PersonNeeded from unknown
+            if attempt >= effect.receiver.attempts:
+                raise
+        yield Wait(effect.receiver.backoff * 2 ** (attempt - 1))
+
+
+def _found(effect: Effect, age: timedelta, since_call: timedelta, keyed: dict[str, Any]) -> Steps[Any]:
+    """Look a doubtful call up where the profile says so; `None` means: call."""
+    move = _move(effect, age)
+    if move == "call":
+        return None
+    if move == "person" or effect.find is None:
+        raise _PersonNeeded
+    yield Wait(max(timedelta(0), effect.receiver.settle_delay - since_call))
+    found = yield Call(effect.find, keyed)
+    if found is None and move == "look_up_or_person":
+        raise _PersonNeeded
+    return found
+
+
+def _move(effect: Effect, age: timedelta) -> str:
+    return next_move(effect.receiver, age=age, has_lookup=effect.find is not None)
+
+
+def _finished(answer: Any) -> Any:
+    """Return *answer*, awaited if it is awaitable; in a thread of its own, because this one may have a running loop."""
+    if not inspect.isawaitable(answer):
+        return answer
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(context.run, asyncio.run, _awaited(answer)).result()
+
+
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    return await answer
