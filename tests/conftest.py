@@ -1,0 +1,97 @@
+"""
+What every test may use: a journal's URL on each engine, a clock that tests move, and a Postgres server of our own.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from checkpointing import Journal, open_journal
+from service.throwaway_postgres import throwaway_postgres
+from tests.support.clock import MovingClock
+
+ENGINES = ("sqlite", "postgres")
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Postgres server: the one given, or one started here."""
+    given = os.environ.get("COUNTERFOIL_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    with throwaway_postgres(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def new_postgres(postgres_server: str) -> Callable[[], str]:
+    """Makes an empty database and returns its URL."""
+
+    def create() -> str:
+        name = f"t_{uuid.uuid4().hex}"
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(f"create database {name}")  # pyright: ignore[reportArgumentType, reportCallIssue]  # our own name
+        parts = urlsplit(postgres_server)
+        return urlunsplit(parts._replace(path=f"/{name}"))
+
+    return create
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def new_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Makes the URL of a new, empty journal on the engine."""
+
+    def create() -> str:
+        if engine == "sqlite":
+            return f"sqlite:///{tmp_path}/{uuid.uuid4().hex}.db"
+        create_database: Callable[[], str] = request.getfixturevalue("new_postgres")
+        return create_database()
+
+    return create
+
+
+@pytest.fixture
+def url(new_url: Callable[[], str]) -> str:
+    """The URL of a new, empty journal."""
+    return new_url()
+
+
+@pytest.fixture
+def clock() -> MovingClock:
+    """A clock that stands until the test moves it."""
+    return MovingClock()
+
+
+@pytest.fixture
+def opened(url: str, tmp_path: Path) -> Iterator[Callable[..., Journal]]:
+    """Opens the journal; every one of them is closed at the end."""
+    journals: list[Journal] = []
+
+    def open_it(**options: Any) -> Journal:
+        journals.append(open_journal(url, artefacts=str(tmp_path / "artefacts"), **options))
+        return journals[-1]
+
+    yield open_it
+    for journal in journals:
+        journal.close()
+
+
+@pytest.fixture
+def journal(opened: Callable[..., Journal]) -> Journal:
+    """An open journal on the engine."""
+    return opened()

@@ -1,0 +1,160 @@
+"""The effect `notify`, and the mail service it talks to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from checkpointing.errors import KeyInUse, KeyMismatch, Rejected, ToolError, Unreachable
+from tools.effect import Effect
+from tools.messages import RESEND, notify_effect
+from tools.sandbox import SandboxControl, SandboxProcess
+
+AtOnce = Callable[[Callable[[int], object], int], list[object]]
+SENDER = "Claims <claims@carrier.example.com>"
+
+
+@pytest.fixture
+def notify(sandbox: SandboxProcess) -> Effect:
+    return notify_effect(api_key="re_1", sender=SENDER, base_url=sandbox.url)
+
+
+@pytest.fixture
+def arguments(claim_id: str, key: str) -> dict[str, Any]:
+    return {
+        "claim_id": claim_id,
+        "to": "mara@example.com",
+        "subject": f"Your claim {claim_id}",
+        "text": "It was paid.",
+        "key": key,
+    }
+
+
+def fails(effect: Effect, arguments: dict[str, Any], meaning: type[ToolError]) -> None:
+    with pytest.raises(ToolError) as raised:
+        effect.function(**arguments)
+    assert type(raised.value) is meaning
+
+
+def test_a_message_is_sent_once_a_key(
+    notify: Effect,
+    control: SandboxControl,
+    sandbox: SandboxProcess,
+    arguments: dict[str, Any],
+    claim_id: str,
+) -> None:
+    sent = notify.function(**arguments)
+
+    assert notify.function(**arguments) == sent
+    [message] = control.messages(claim_id)
+    assert (message["id"], message["to"], message["from"]) == (
+        sent["id"],
+        ["mara@example.com"],
+        SENDER,
+    )
+    stored = httpx.get(
+        f"{sandbox.url}/emails/{sent['id']}", headers={"Authorization": "Bearer re_1"}
+    )
+    assert (stored.json()["object"], stored.json()["subject"]) == (
+        "email",
+        f"Your claim {claim_id}",
+    )
+    assert notify.receiver is RESEND
+
+
+def test_a_changed_payload_is_a_mismatch(notify: Effect, arguments: dict[str, Any]) -> None:
+    notify.function(**arguments)
+
+    fails(notify, {**arguments, "text": "Another."}, KeyMismatch)
+
+
+def test_a_message_being_taken_is_in_use(
+    notify: Effect,
+    control: SandboxControl,
+    arguments: dict[str, Any],
+    claim_id: str,
+    at_once: AtOnce,
+) -> None:
+    control.fault("emails", "hold_before", match=claim_id)
+
+    def first_or_second(number: int) -> object:
+        if number == 0:
+            return notify.function(**arguments)
+        control.wait_held()
+        fails(notify, arguments, KeyInUse)
+        return control.release()
+
+    sent, _ = at_once(first_or_second, 2)
+    assert [message["id"] for message in control.messages(claim_id)] == [sent["id"]]  # type: ignore[index]  # a dict
+
+
+@pytest.mark.parametrize(
+    "change", [{"to": "nobody"}, {"subject": ""}, {"claim_id": "with space"}, {"key": "k" * 257}]
+)
+def test_a_wrong_message_is_rejected(
+    notify: Effect, arguments: dict[str, Any], change: dict[str, Any]
+) -> None:
+    fails(notify, {**arguments, **change}, Rejected)
+
+
+def test_a_wrong_api_key_is_rejected(sandbox: SandboxProcess, arguments: dict[str, Any]) -> None:
+    stranger = notify_effect(api_key="xx_1", sender=SENDER, base_url=sandbox.url)
+
+    fails(stranger, arguments, Rejected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent_first"),
+    [
+        ("drop_before", 0),
+        ("drop_after", 1),
+        ("rate_limit", 0),
+        ("error_500", 0),
+        ("error_500_after", 1),
+    ],
+)
+def test_doubt_is_unreachable_and_the_repeat_sends_no_second_message(
+    *,
+    notify: Effect,
+    control: SandboxControl,
+    arguments: dict[str, Any],
+    claim_id: str,
+    kind: str,
+    sent_first: int,
+) -> None:
+    control.fault("emails", kind, match=claim_id)
+
+    fails(notify, arguments, Unreachable)
+    assert len(control.messages(claim_id)) == sent_first
+    sent = notify.function(**arguments)
+    assert [message["id"] for message in control.messages(claim_id)] == [sent["id"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "name"),
+    [
+        ({}, {}, 401, "missing_api_key"),
+        ({}, {"Authorization": "Bearer sk_1"}, 403, "invalid_api_key"),
+        ({}, {"Authorization": "Bearer re_1"}, 422, "missing_required_field"),
+        ([], {"Authorization": "Bearer re_1"}, 422, "validation_error"),
+    ],
+)
+def test_errors_are_in_resends_shape(
+    sandbox: SandboxProcess, body: object, headers: dict[str, str], status: int, name: str
+) -> None:
+    answer = httpx.post(f"{sandbox.url}/emails", json=body, headers=headers)
+
+    assert (answer.status_code, answer.json()["name"], answer.json()["statusCode"]) == (
+        status,
+        name,
+        status,
+    )
+
+
+def test_an_unknown_message_is_not_found(sandbox: SandboxProcess) -> None:
+    answer = httpx.get(f"{sandbox.url}/emails/none", headers={"Authorization": "Bearer re_1"})
+
+    assert (answer.status_code, answer.json()["name"]) == (404, "not_found")
