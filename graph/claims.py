@@ -1,0 +1,74 @@
+"""
+The claims graph: nine steps, where it forks, and nothing else.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Literal
+
+from langgraph.graph import END, START, StateGraph
+
+from checkpointing import Journal
+from graph.durable import DurableGraph, durable
+from nodes import claims as steps
+from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimState, Outside
+
+STEPS = ("load_claim", "fetch_policy", "assess", "compute_payout", "approve", "revalidate", "pay", "notify", "close")
+
+
+def claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL, attempts: int = 5) -> DurableGraph:
+    """
+    Return the durable claims graph; its input is `{"claim_id": str, "documents": [Artefact.as_json(), ...]}`.
+
+    Args:
+        journal: where its runs are kept.
+        outside: the systems it talks to.
+        ttl: how long an adjuster has.
+        attempts: starts without progress before a run is a dead letter.
+    """
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(ClaimState)
+    builder.add_node("load_claim", steps.load_claim(outside))
+    builder.add_node("fetch_policy", steps.fetch_policy(outside))
+    builder.add_node("assess", steps.assess(outside, journal))
+    builder.add_node("compute_payout", steps.compute_payout)
+    builder.add_node("approve", steps.approve(journal, ttl=ttl))
+    builder.add_node("revalidate", steps.revalidate(outside))
+    builder.add_node("pay", steps.pay(outside, journal))
+    builder.add_node("notify", steps.notify(outside, journal))
+    builder.add_node("close", steps.close)
+
+    builder.add_edge(START, "load_claim")
+    builder.add_edge("load_claim", "fetch_policy")
+    builder.add_edge("fetch_policy", "assess")
+    builder.add_edge("assess", "compute_payout")
+    builder.add_conditional_edges("compute_payout", after_payout)
+    builder.add_conditional_edges("approve", after_approval)
+    builder.add_conditional_edges("revalidate", after_facts)
+    builder.add_edge("pay", "notify")
+    builder.add_edge("notify", "close")
+    builder.add_edge("close", END)
+    return durable(builder, journal, attempts=attempts, name="claims")
+
+
+def after_payout(state: ClaimState) -> Literal["approve", "revalidate", "notify"]:
+    """Nothing to pay: tell the claimant. A large payout: ask. A small one: on."""
+    if state["payout"] == 0:
+        return "notify"
+    return "approve" if steps.needs_approval(state) else "revalidate"
+
+
+def after_approval(state: ClaimState) -> Literal["revalidate", "notify"]:
+    """Approved, as shown or edited: on. Rejected or expired: tell the claimant."""
+    return "revalidate" if state["approvals"][APPROVAL]["type"] in ("approve", "edit") else "notify"
+
+
+def after_facts(state: ClaimState) -> Literal["pay", "assess", "notify"]:
+    """Unchanged: pay. Changed: assess anew. Withdrawn or lapsed: tell the claimant."""
+    match state["facts"]:
+        case "unchanged":
+            return "pay"
+        case "changed":
+            return "assess"
+        case _:
+            return "notify"

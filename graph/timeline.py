@@ -1,0 +1,155 @@
+"""
+A run's timeline: its steps with what each changed, did and waited for, read from the checkpoints and the journal; nothing is run.
+
+A step's number is the number LangGraph gave the checkpoint the step started from, so a run whose head is checkpoint 6 stands in step 6, and
+`langgraph_step` of the node that runs in it is one more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from langgraph.types import StateSnapshot
+
+from checkpointing import Approval, EffectRecord, Entry, Run
+from graph.asks import thread
+from graph.durable import DurableGraph
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """
+    One step of a run.
+
+    Attributes:
+        number: The checkpoint it started from.
+        nodes: What ran in it, or is to run.
+        before: The state it started from.
+        update: What its nodes wrote, by state key; empty for a step that is not finished.
+        began: When its checkpoint was written.
+        ended: When the next one was; `None` for the step the run stands in.
+        attempts: How often a worker started at its checkpoint; 0 for a step that was reached and left within one start.
+        waited: How long the run was parked in it.
+        effects: The effects its nodes asked for, claimed here or answered from the ledger.
+        approvals: The questions its nodes asked.
+        checkpoint_id: The checkpoint it started from.
+    """
+
+    number: int
+    nodes: tuple[str, ...]
+    before: Mapping[str, Any]
+    update: Mapping[str, Any]
+    began: datetime
+    ended: datetime | None
+    attempts: int
+    waited: timedelta
+    effects: tuple[EffectRecord, ...]
+    approvals: tuple[Approval, ...]
+    checkpoint_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A run, its steps in order, and its audit."""
+
+    run: Run
+    steps: tuple[StepView, ...]
+    entries: tuple[Entry, ...]
+
+    @property
+    def standing(self) -> StepView | None:
+        """The step the run stands in, or `None` before its first and after its last."""
+        return self.steps[-1] if self.steps and self.steps[-1].ended is None and self.steps[-1].nodes else None
+
+
+def timeline(graph: DurableGraph, thread_id: str) -> Timeline:
+    """
+    Read the timeline of a thread.
+
+    Raises:
+        UnknownThread: it has no run.
+    """
+    journal = graph.journal
+    run = journal.runs.get(thread_id)
+    entries = tuple(journal.audit.entries(thread_id))
+    effects = {effect.key: effect for effect in journal.effects.list(thread_id=thread_id)}
+    approvals = journal.approvals.of_thread(thread_id)
+    snapshots = [s for s in reversed(list(graph.get_state_history(thread(thread_id)))) if _number(s) >= 0]
+    following = [*snapshots[1:], None]
+    steps = tuple(
+        _step(snapshot, after, entries, effects, approvals)
+        for snapshot, after in zip(snapshots, following, strict=True)
+        if snapshot.tasks
+    )
+    return Timeline(run, steps, entries)
+
+
+def _step(
+    snapshot: StateSnapshot,
+    after: StateSnapshot | None,
+    entries: tuple[Entry, ...],
+    effects: Mapping[str, EffectRecord],
+    approvals: list[Approval],
+) -> StepView:
+    checkpoint_id = str(snapshot.config["configurable"]["checkpoint_id"])
+    nodes = tuple(task.name for task in snapshot.tasks)
+    began = datetime.fromisoformat(str(snapshot.created_at))
+    ended = datetime.fromisoformat(str(after.created_at)) if after else None
+    update = _update(snapshot) if after else {}
+    return StepView(
+        number=_number(snapshot),
+        nodes=nodes,
+        before=snapshot.values,
+        update=update,
+        began=began,
+        ended=ended,
+        attempts=sum(1 for e in entries if e.event == "run.start" and e.body["head"] == checkpoint_id),
+        waited=_waited(entries, checkpoint_id),
+        effects=_effects_of(nodes, update, effects, began, ended),
+        approvals=tuple(a for a in approvals if a.node.split("/")[0] in nodes and _within(a.opened_at, began, ended)),
+        checkpoint_id=checkpoint_id,
+    )
+
+
+def _update(snapshot: StateSnapshot) -> dict[str, Any]:
+    update: dict[str, Any] = {}
+    for task in snapshot.tasks:
+        if isinstance(task.result, Mapping):
+            update |= task.result
+    return update
+
+
+def _effects_of(
+    nodes: tuple[str, ...], update: Mapping[str, Any], effects: Mapping[str, EffectRecord], began: datetime, ended: datetime | None
+) -> tuple[EffectRecord, ...]:
+    """The receipts say which effects a finished step asked for; for the step the run stands in the ledger's times do."""
+    if ended:
+        keys = [receipt["key"] for receipt in update.get("effects", {}).values()]
+        return tuple(effects[key] for key in keys if key in effects)
+    return tuple(e for e in effects.values() if e.step.rpartition(".")[0].split("/")[0] in nodes and e.claimed_at >= began)
+
+
+def _waited(entries: tuple[Entry, ...], checkpoint_id: str) -> timedelta:
+    """Add up the time from every parking at this checkpoint to the start that followed it."""
+    total, parked, head = 0, None, None
+    for entry in entries:
+        if entry.event == "run.start":
+            if parked is not None and head == checkpoint_id:
+                total += entry.at_ms - parked
+            parked, head = None, entry.body["head"]
+        elif entry.event == "run.park":
+            parked, head = entry.at_ms, entry.body.get("head", head)
+    return timedelta(milliseconds=total)
+
+
+def _within(at: datetime, began: datetime, ended: datetime | None) -> bool:
+    # Two clocks may be at work: the store's for the journal, the host's for the checkpoints.
+    slack = timedelta(seconds=1)
+    return began - slack <= at and (ended is None or at <= ended + slack)
+
+
+def _number(snapshot: StateSnapshot) -> int:
+    return int((snapshot.metadata or {}).get("step", -1))

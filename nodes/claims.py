@@ -1,0 +1,201 @@
+"""
+The nine steps of a claim, and what each decides.
+
+    load_claim ─▶ fetch_policy ─▶ assess ─▶ compute_payout ─▶ approve ─▶ revalidate ─▶ pay ─▶ notify ─▶ close
+                                     ▲            │              │           │                  ▲
+                                     │            ├─ small ──────┼──────────▶│                  │
+                                     │            └─ nothing ────┴─ rejected ┼─ withdrawn ──────┤
+                                     └──────────────── changed ──────────────┘                  │
+
+Only `pay` and `notify` change the world; only they are effects. The reads are repeated after every wait, by `revalidate`, and a claim that changed
+meanwhile goes back to its assessment and is asked about anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from checkpointing import Journal
+from nodes.approval import ApprovalNode, approval_node
+from nodes.effect import EffectNode, effect_node
+from nodes.model import model_node
+from nodes.state import DurableState
+from tools.assessor import Assessor
+from tools.claims_system import ClaimsSystem
+from tools.effect import Effect
+
+APPROVAL = "payout"
+APPROVAL_LIMIT = 100_000
+"""Payouts above this many minor units take an adjuster."""
+APPROVAL_TTL = timedelta(days=3)
+
+Facts = Literal["unchanged", "changed", "withdrawn", "lapsed"]
+Outcome = Literal["paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "not_covered"]
+Step = Callable[["ClaimState"], dict[str, Any]]
+
+
+class ClaimState(DurableState, total=False):
+    """
+    What the next step of a claim needs.
+
+    Channels:
+        documents: references to artefacts (`Artefact.as_json`), never their content.
+        claim, policy: as the claims system had them when they were last read.
+        assessment: `Assessment` as JSON.
+        payout: minor units, by the policy's arithmetic; an adjuster may approve another amount.
+        facts: what `revalidate` found.
+        payment: what `pay` returned, or `{"declined": reason}`.
+    """
+
+    claim_id: str
+    documents: list[dict[str, Any]]
+    claim: dict[str, Any]
+    policy: dict[str, Any]
+    assessment: dict[str, Any]
+    payout: int
+    facts: Facts
+    payment: dict[str, Any]
+    notice: dict[str, Any]
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Everything outside that the claims graph talks to."""
+
+    claims: ClaimsSystem
+    assess: Assessor
+    pay: Effect
+    notify: Effect
+
+
+def load_claim(outside: Outside) -> Step:
+    """Read the claim from the claims system."""
+    return lambda state: {"claim": outside.claims.claim(state["claim_id"]).model_dump(mode="json")}
+
+
+def fetch_policy(outside: Outside) -> Step:
+    """Read the policy the claim is made under."""
+    return lambda state: {"policy": outside.claims.policy(state["claim"]["policy_number"]).model_dump(mode="json")}
+
+
+def assess(outside: Outside, journal: Journal) -> EffectNode:
+    """Ask the assessor, whose answer is recorded."""
+
+    def arguments(state: Any) -> dict[str, Any]:
+        return {"claim": state["claim"], "policy": state["policy"]}
+
+    return model_node(outside.assess, journal, name="assess", arguments=arguments, into="assessment")
+
+
+def compute_payout(state: ClaimState) -> dict[str, Any]:
+    """Take the payout from the assessment; its arithmetic is the policy's, whoever assessed."""
+    return {"payout": int(state["assessment"]["payout"])}
+
+
+def approve(journal: Journal, *, ttl: timedelta = APPROVAL_TTL) -> ApprovalNode:
+    """Ask an adjuster about the exact payment."""
+    return approval_node(
+        APPROVAL, journal, payload=payment_of, allowed=("approve", "edit", "reject"), ttl=ttl, on_expiry="reject"
+    )
+
+
+def revalidate(outside: Outside) -> Step:
+    """Read claim and policy again, because days may have passed, and say whether the facts still are what was assessed."""
+
+    def read_again(state: ClaimState) -> dict[str, Any]:
+        claim = outside.claims.claim(state["claim_id"]).model_dump(mode="json")
+        policy = outside.claims.policy(claim["policy_number"]).model_dump(mode="json")
+        facts: Facts = "unchanged"
+        if claim["status"] == "withdrawn":
+            facts = "withdrawn"
+        elif policy["status"] == "lapsed":
+            facts = "lapsed"
+        elif (claim, policy) != (state["claim"], state["policy"]):
+            facts = "changed"
+        return {"claim": claim, "policy": policy, "facts": facts}
+
+    return read_again
+
+
+def pay(outside: Outside, journal: Journal) -> EffectNode:
+    """Pay what was approved, or a small payout without asking."""
+
+    def approval(state: Any) -> str | None:
+        return APPROVAL if needs_approval(state) else None
+
+    def arguments(state: Any) -> dict[str, Any]:
+        approved: dict[str, Any] = state["approvals"][APPROVAL]["payload"] if needs_approval(state) else payment_of(state)
+        return approved
+
+    return effect_node(outside.pay, journal, arguments=arguments, into="payment", approval=approval)
+
+
+def notify(outside: Outside, journal: Journal) -> EffectNode:
+    """Tell the claimant how it ended."""
+    return effect_node(outside.notify, journal, arguments=_letter, into="notice")
+
+
+def close(state: ClaimState) -> dict[str, Any]:
+    """Write down how it ended."""
+    return {"outcome": outcome_of(state)}
+
+
+def needs_approval(state: ClaimState) -> bool:
+    """Whether the payout takes an adjuster."""
+    return state["payout"] > APPROVAL_LIMIT
+
+
+def payment_of(state: Any) -> dict[str, Any]:
+    """Return the exact payment: the arguments of `pay`, and what an adjuster approves."""
+    claim = state["claim"]
+    return {
+        "claim_id": state["claim_id"],
+        "amount": state["payout"],
+        "currency": claim["currency"],
+        "payee": claim["claimant"]["payee"],
+    }
+
+
+def outcome_of(state: ClaimState) -> Outcome:
+    """Return how the claim ends, from what is in the state."""
+    if payment := state.get("payment"):
+        return "payment_declined" if "declined" in payment else "paid"
+    if state.get("facts") == "withdrawn":
+        return "withdrawn"
+    if state.get("facts") == "lapsed":
+        return "policy_lapsed"
+    if state["payout"] == 0:
+        return "not_covered"
+    return "expired" if state["approvals"][APPROVAL]["expired"] else "rejected"
+
+
+LETTERS: dict[Outcome, str] = {
+    "paid": "We have paid {amount} {currency} to your account.",
+    "payment_declined": "Your bank did not take our payment. Please send us another account.",
+    "withdrawn": "You withdrew your claim, so we have closed it.",
+    "policy_lapsed": "Your policy has ended, so we cannot pay this claim.",
+    "expired": "We could not decide your claim in time. Please call us.",
+    "rejected": "We have looked at your claim and cannot pay it. {reason}",
+    "not_covered": "Your policy does not cover this loss. {summary}",
+}
+
+
+def _letter(state: Any) -> dict[str, Any]:
+    claim, outcome = state["claim"], outcome_of(state)
+    amount = state.get("payment", {}).get("amount", 0)
+    text = LETTERS[outcome].format(
+        amount=f"{amount // 100}.{amount % 100:02}",
+        currency=claim["currency"],
+        reason=(state.get("approvals", {}).get(APPROVAL) or {}).get("reason") or "",
+        summary=state["assessment"]["summary"],
+    )
+    return {
+        "claim_id": state["claim_id"],
+        "to": claim["claimant"]["email"],
+        "subject": f"Your claim {state['claim_id']}",
+        "text": f"Dear {claim['claimant']['name']},\n\n{text.strip()}\n",
+    }

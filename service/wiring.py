@@ -1,0 +1,61 @@
+"""
+Wiring: the only place that constructs what the processes work with, from the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from checkpointing import Journal, open_journal
+from graph import DurableGraph
+from graph.claims import claims_graph
+from nodes.claims import Outside
+from service.settings import Settings
+from tools.assessor import make_assessor
+from tools.claims_system import ClaimsSystem
+from tools.messages import notify_effect
+from tools.payments import pay_effect
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An open journal and the claims graph over it."""
+
+    settings: Settings
+    journal: Journal
+    outside: Outside
+    graph: DurableGraph
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Journal]:
+    """Open the journal alone, for commands that only look."""
+    with open_journal(settings.url.get_secret_value(), lease=settings.lease, artefacts=settings.artefacts) as journal:
+        yield journal
+
+
+@contextmanager
+def wired(settings: Settings) -> Iterator[App]:
+    """Open the journal and build the claims graph over it."""
+    with opened(settings) as journal:
+        outside = outside_of(settings)
+        yield App(settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl))
+
+
+def outside_of(settings: Settings) -> Outside:
+    """Return the clients of everything outside."""
+    return Outside(
+        claims=ClaimsSystem(settings.claims_url, settings.timeout_seconds),
+        assess=make_assessor(settings.model),
+        pay=pay_effect(
+            api_key=settings.stripe_key.get_secret_value(), base_url=settings.stripe_url, timeout_s=settings.timeout_seconds
+        ),
+        notify=notify_effect(
+            api_key=settings.mail_key.get_secret_value(),
+            sender=settings.mail_sender,
+            base_url=settings.mail_url,
+            timeout_s=settings.timeout_seconds,
+        ),
+    )
