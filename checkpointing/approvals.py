@@ -196,7 +196,13 @@ class Approvals:
                 assert faster is not None
                 return faster
             opened = _approval(row)
-            _audit(tx, opened, "approval.open", actor=lease.owner if lease else "", payload=payload_hash)
+            _audit(
+                tx,
+                opened,
+                "approval.open",
+                actor=lease.owner if lease else "",
+                payload=payload_hash,
+            )
             return opened
 
     def decide(self, approval_id: str, decision: Decision, *, principal: str | None) -> Approval:
@@ -267,7 +273,9 @@ class Approvals:
     def pending(self, *, thread_id: str | None = None, limit: int = 1000) -> list[Approval]:
         """Return what waits for a decision, what expires first in front."""
         with self.store.reading() as tx:
-            return [_approval(row) for row in tx.all(PENDING, thread_id=thread_id or "", limit=limit)]
+            return [
+                _approval(row) for row in tx.all(PENDING, thread_id=thread_id or "", limit=limit)
+            ]
 
     def of_thread(self, thread_id: str) -> list[Approval]:
         """Return every question the thread ever asked, oldest first."""
@@ -276,7 +284,13 @@ class Approvals:
 
     @staticmethod
     def _latest(tx: Tx, question: Question) -> Approval | None:
-        row = tx.one(LATEST, thread_id=question.thread_id, node=question.node, name=question.name, visit=question.visit)
+        row = tx.one(
+            LATEST,
+            thread_id=question.thread_id,
+            node=question.node,
+            name=question.name,
+            visit=question.visit,
+        )
         return _approval(row) if row else None
 
     @staticmethod
@@ -304,7 +318,9 @@ def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: st
         raise EffectNotApproved(f"thread {thread_id!r} has no approval {approval_id!r}")
     kind = found.decision["type"] if found.decision else None
     if found.state not in ("decided", "expired") or kind not in ("approve", "edit"):
-        raise EffectNotApproved(f"approval {approval_id!r} is {found.state}{f' ({kind})' if kind else ''}; nothing may be done under it")
+        raise EffectNotApproved(
+            f"approval {approval_id!r} is {found.state}{f' ({kind})' if kind else ''}; nothing may be done under it"
+        )
     if found.approved()[1] != arguments_hash:
         raise EffectNotApproved(
             f"approval {approval_id!r} was given for a payload with hash {found.approved()[1][:16]}, "
@@ -338,11 +354,17 @@ def _values(question: Question, payload_hash: str, round_: int) -> dict[str, Any
 
 def _check_principal(tx: Tx, approval: Approval, principal: str | None) -> None:
     if not principal:
-        raise NotAllowed(f"deciding approval {approval.id!r} needs a principal: thread(id, principal=...) or --as NAME")
+        raise NotAllowed(
+            f"deciding approval {approval.id!r} needs a principal: thread(id, principal=...) or --as NAME"
+        )
     if approval.approvers is not None and principal not in approval.approvers:
-        raise NotAllowed(f"{principal!r} may not decide approval {approval.id!r}; its approvers are {', '.join(approval.approvers)}")
+        raise NotAllowed(
+            f"{principal!r} may not decide approval {approval.id!r}; its approvers are {', '.join(approval.approvers)}"
+        )
     if principal == submitter(tx, approval.thread_id):
-        raise NotAllowed(f"{principal!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
+        raise NotAllowed(
+            f"{principal!r} submitted thread {approval.thread_id!r} and may not decide its approvals"
+        )
 
 
 def _existing(tx: Tx, approval_id: str) -> Approval:
@@ -353,7 +375,9 @@ def _existing(tx: Tx, approval_id: str) -> Approval:
 
 
 def _audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:
-    append(tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body)
+    append(
+        tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body
+    )
 
 
 def _approval(row: Row) -> Approval:

@@ -38,10 +38,14 @@ def check_decision(approval: Approval, decision: Decision) -> dict[str, Any]:
         PayloadChanged: it says it is for another payload than the approval's.
     """
     if not isinstance(decision, Mapping):
-        raise DecisionInvalid(f"a decision on approval {approval.id!r} is a mapping with a 'type', not {type(decision).__name__}")
+        raise DecisionInvalid(
+            f"a decision on approval {approval.id!r} is a mapping with a 'type', not {type(decision).__name__}"
+        )
     kind = decision.get("type")
     if kind not in approval.allowed:
-        raise DecisionInvalid(f"approval {approval.id!r} takes {', '.join(approval.allowed)}; this decision's type is {kind!r}")
+        raise DecisionInvalid(
+            f"approval {approval.id!r} takes {', '.join(approval.allowed)}; this decision's type is {kind!r}"
+        )
     shown = decision.get("payload_hash")
     if shown is not None and shown != approval.payload_hash:
         raise PayloadChanged(
@@ -52,14 +56,18 @@ def check_decision(approval: Approval, decision: Decision) -> dict[str, Any]:
     try:
         canonical(kept, what="decision")
     except ArgumentsNotJson as error:
-        raise DecisionInvalid(f"the decision on approval {approval.id!r} is not JSON: {error}") from error
+        raise DecisionInvalid(
+            f"the decision on approval {approval.id!r} is not JSON: {error}"
+        ) from error
     return kept
 
 
 def refusal(approval: Approval, *, newest: str | None) -> Refused:
     """Return what to tell somebody whose decision was not taken: *approval* as it is now, *newest* the id of its latest round."""
     if approval.state == "superseded":
-        return PayloadChanged(f"approval {approval.id!r} was superseded: the payload changed. Decide approval {newest!r} instead")
+        return PayloadChanged(
+            f"approval {approval.id!r} was superseded: the payload changed. Decide approval {newest!r} instead"
+        )
     if approval.state == "decided":
         kind = approval.decision["type"] if approval.decision else "?"
         return AlreadyDecided(
@@ -69,13 +77,18 @@ def refusal(approval: Approval, *, newest: str | None) -> Refused:
             decided_by=approval.decided_by,
         )
     until = approval.expires_at.isoformat() if approval.expires_at else "?"
-    return ApprovalExpired(f"approval {approval.id!r} expired at {until}; its outcome is {approval.on_expiry!r}")
+    return ApprovalExpired(
+        f"approval {approval.id!r} expired at {until}; its outcome is {approval.on_expiry!r}"
+    )
 
 
 def _of_kind(approval: Approval, kind: str, decision: Decision) -> dict[str, Any]:
     match kind:
         case "edit":
-            return {"payload": _edited(approval, decision.get("payload")), **_reason(approval, decision)}
+            return {
+                "payload": _edited(approval, decision.get("payload")),
+                **_reason(approval, decision),
+            }
         case "respond":
             if "value" not in decision:
                 raise DecisionInvalid(f"a respond to approval {approval.id!r} needs a 'value'")
@@ -96,7 +109,9 @@ def _reason(approval: Approval, decision: Decision) -> dict[str, Any]:
 def _edited(approval: Approval, payload: Any) -> Any:
     """An edit changes values, never which facts were asked about."""
     if not isinstance(payload, dict) or not isinstance(approval.payload, dict):
-        raise DecisionInvalid(f"an edit of approval {approval.id!r} needs a 'payload' mapping like the one shown")
+        raise DecisionInvalid(
+            f"an edit of approval {approval.id!r} needs a 'payload' mapping like the one shown"
+        )
     if payload.keys() != approval.payload.keys():
         raise DecisionInvalid(
             f"an edit of approval {approval.id!r} must have the payload's own keys: {', '.join(sorted(approval.payload))}"

@@ -36,7 +36,7 @@ class Dialect:
 
 
 @lru_cache(maxsize=512)
-def _translate(name: str, database_clock: bool, sql: str) -> str:  # noqa: FBT001  # a cache key, not a flag
+def _translate(name: str, database_clock: bool, sql: str) -> str:  # a cache key, not a flag
     if name == "sqlite":
         return _ROW_LOCK.sub("", sql).replace("{blob}", "blob")
     if database_clock:

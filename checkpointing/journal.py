@@ -62,7 +62,12 @@ class Journal:
         """Return the journal itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Close it."""
         self.close()
 
@@ -89,7 +94,9 @@ def open_journal(
         SchemaTooNew: the journal was migrated by a newer Counterfoil.
     """
     if lease < SHORTEST_LEASE:
-        raise JournalUnusable(f"a lease of {lease} is too short to be renewed; give it at least {SHORTEST_LEASE}")
+        raise JournalUnusable(
+            f"a lease of {lease} is too short to be renewed; give it at least {SHORTEST_LEASE}"
+        )
     engine, beside = _engine(url)
     store = Store(engine, clock or system_clock, own_clock=clock is not None)
     try:
@@ -117,6 +124,8 @@ def _engine(url: str) -> tuple[Engine, Path]:
         )
     name = unquote(parts.path.removeprefix("/"))
     if parts.netloc or not name or name == ":memory:":
-        raise JournalUnusable("a SQLite journal is a file: sqlite:///claims.db, or sqlite:////absolute/path/claims.db")
+        raise JournalUnusable(
+            "a SQLite journal is a file: sqlite:///claims.db, or sqlite:////absolute/path/claims.db"
+        )
     path = Path(name)
     return SqliteEngine(path), path.with_name(path.name + ".artefacts")

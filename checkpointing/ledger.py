@@ -36,7 +36,6 @@ from checkpointing.errors import (
     EffectInDoubt,
     EffectNotApproved,
     NotAllowed,
-    SlotAmbiguous,
     UnknownEffect,
 )
 from checkpointing.leases import Lease, check_fence, is_live
@@ -198,7 +197,9 @@ class Ledger:
         """
         with self._lock:
             if slot.id in self._executing:
-                raise EffectBusy(f"effect {slot.step!r} of thread {slot.thread_id!r} is being executed by this process")
+                raise EffectBusy(
+                    f"effect {slot.step!r} of thread {slot.thread_id!r} is being executed by this process"
+                )
             self._executing.add(slot.id)
         try:
             yield
@@ -206,7 +207,9 @@ class Ledger:
             with self._lock:
                 self._executing.discard(slot.id)
 
-    def claim(self, asked: Request, *, person_needed: Callable[[timedelta], bool]) -> Claim | EffectRecord:
+    def claim(
+        self, asked: Request, *, person_needed: Callable[[timedelta], bool]
+    ) -> Claim | EffectRecord:
         """
         Claim the slot, or return its record if it is settled.
 
@@ -256,18 +259,32 @@ class Ledger:
         """
         canonical(outcome, what=f"the outcome of effect {claim.record.key!r}")
         with self.store.transaction("effect.settle") as tx:
-            row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome))
+            row = tx.one(
+                SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome)
+            )
             if row is None:
                 return _record(_existing(tx, claim.record.key))
             record = _record(row)
-            _audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome="declined" if record.declined else "succeeded")
+            _audit(
+                tx,
+                record,
+                "effect.settle",
+                actor=claim.lease.owner,
+                outcome="declined" if record.declined else "succeeded",
+            )
             return record
 
     def release(self, claim: Claim, *, why: str) -> None:
         """Free the slot, because the receiver refused the request and nothing happened; a repaired request may claim it."""
         with self.store.transaction("effect.release") as tx:
             lease = claim.lease
-            row = tx.one(RELEASE, slot=claim.record.slot, key=claim.record.key, lease=lease.name, fence=lease.fence)
+            row = tx.one(
+                RELEASE,
+                slot=claim.record.slot,
+                key=claim.record.key,
+                lease=lease.name,
+                fence=lease.fence,
+            )
             if row:
                 _audit(tx, _record(row), "effect.release", actor=lease.owner, why=why)
 
@@ -277,7 +294,9 @@ class Ledger:
             if row := tx.one(DOUBT, slot=claim.record.slot, key=claim.record.key):
                 _audit(tx, _record(row), "effect.in_doubt", actor=claim.lease.owner, why=why)
 
-    def resolve(self, key: str, *, happened: bool, outcome: JSON = None, principal: str | None) -> EffectRecord:
+    def resolve(
+        self, key: str, *, happened: bool, outcome: JSON = None, principal: str | None
+    ) -> EffectRecord:
         """
         Settle a doubtful effect with what a person found out, or free its slot because nothing happened; the runs that wait for it are woken.
 
@@ -292,13 +311,21 @@ class Ledger:
         canonical(outcome, what="outcome")
         with self.store.transaction("effect.resolve") as tx:
             found = _existing(tx, key)
-            if found["state"] == "claimed" and is_live(tx, name=found["lease"], fence=found["fence"]):
-                raise EffectBusy(f"effect {key!r} is being executed; resolve it if its worker does not settle it")
+            if found["state"] == "claimed" and is_live(
+                tx, name=found["lease"], fence=found["fence"]
+            ):
+                raise EffectBusy(
+                    f"effect {key!r} is being executed; resolve it if its worker does not settle it"
+                )
             row = (
-                tx.one(RESOLVE_HAPPENED, key=key, outcome=json.dumps(outcome)) if happened else tx.one(RESOLVE_NOTHING, key=key)
+                tx.one(RESOLVE_HAPPENED, key=key, outcome=json.dumps(outcome))
+                if happened
+                else tx.one(RESOLVE_NOTHING, key=key)
             )
             if row is None:
-                raise AlreadySettled(f"effect {key!r} is {found['state']}; an outcome is never replaced")
+                raise AlreadySettled(
+                    f"effect {key!r} is {found['state']}; an outcome is never replaced"
+                )
             record = _record(row)
             wake_waiting(tx, record.key)
             _audit(tx, record, "effect.resolve", actor=principal, happened=happened)
@@ -337,16 +364,32 @@ class Ledger:
 
     def _first_claim(self, tx: Tx, asked: Request, *, released: Row | None) -> Claim:
         if asked.approval_id:
-            check_covers(tx, asked.approval_id, thread_id=asked.slot.thread_id, arguments_hash=asked.approved_hash)
+            check_covers(
+                tx,
+                asked.approval_id,
+                thread_id=asked.slot.thread_id,
+                arguments_hash=asked.approved_hash,
+            )
             if used := tx.one(UNDER_APPROVAL, approval_id=asked.approval_id):
-                raise EffectNotApproved(f"approval {asked.approval_id!r} was used by effect {used['key']!r}; it allows one")
+                raise EffectNotApproved(
+                    f"approval {asked.approval_id!r} was used by effect {used['key']!r}; it allows one"
+                )
         row = tx.one(CLAIM_AGAIN if released else CLAIM, **_values(asked))
         if row is None:
             # Another thread claimed the same `once=` slot, or used the approval, between our two statements.
             raise EffectBusy(f"effect {asked.key!r} was claimed by another worker just now")
         record = _record(row)
-        _audit(tx, record, "effect.claim", actor=asked.place.lease.owner, digest=asked.digest, approval=asked.approval_id)
-        return Claim(record, asked.place.lease, doubtful=False, age=timedelta(0), since_call=timedelta(0))
+        _audit(
+            tx,
+            record,
+            "effect.claim",
+            actor=asked.place.lease.owner,
+            digest=asked.digest,
+            approval=asked.approval_id,
+        )
+        return Claim(
+            record, asked.place.lease, doubtful=False, age=timedelta(0), since_call=timedelta(0)
+        )
 
     def _take_over(self, tx: Tx, asked: Request, before: Row) -> Claim:
         row = tx.one(TAKE_OVER, slot=asked.slot.id, **asked.place.columns())
@@ -417,7 +460,9 @@ def _existing(tx: Tx, key: str) -> Row:
 
 
 def _audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
-    append(tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body)
+    append(
+        tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body
+    )
 
 
 def _record(row: Row) -> EffectRecord:

@@ -55,7 +55,11 @@ class PostgresEngine:
     @contextmanager
     def writing(self) -> Iterator[psycopg.Cursor[DictRow]]:
         """Lend a connection in a transaction."""
-        with self._lent() as connection, connection.transaction(), connection.cursor(binary=True) as cursor:
+        with (
+            self._lent() as connection,
+            connection.transaction(),
+            connection.cursor(binary=True) as cursor,
+        ):
             yield cursor
 
     @contextmanager

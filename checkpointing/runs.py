@@ -185,7 +185,14 @@ class Runs:
                 turn=run.turn,
                 input_digest=run.input_digest,
             )
-            _audit(tx, run, "run.admit", actor=wanted.submitted_by or "", turn=run.turn, input=run.input_digest)
+            _audit(
+                tx,
+                run,
+                "run.admit",
+                actor=wanted.submitted_by or "",
+                turn=run.turn,
+                input=run.input_digest,
+            )
             return run
 
     def get(self, thread_id: str) -> Run:
@@ -198,10 +205,14 @@ class Runs:
         with self.store.reading() as tx:
             return _run(_existing(tx, GET, thread_id))
 
-    def list(self, *, state: RunState | None = None, after: str = "", limit: int = 1000) -> list[Run]:
+    def list(
+        self, *, state: RunState | None = None, after: str = "", limit: int = 1000
+    ) -> list[Run]:
         """Return up to *limit* runs in order of their thread ids, from the one after *after*."""
         if state is not None and state not in get_args(RunState):
-            raise InputRefused(f"there is no run state {state!r}; there are {', '.join(get_args(RunState))}")
+            raise InputRefused(
+                f"there is no run state {state!r}; there are {', '.join(get_args(RunState))}"
+            )
         with self.store.reading() as tx:
             return [_run(row) for row in tx.all(LIST, state=state or "", after=after, limit=limit)]
 
@@ -227,7 +238,9 @@ class Runs:
             row = tx.one(START, thread_id=thread_id, head=head)
             if row is None:
                 run = _run(_existing(tx, GET, thread_id))
-                raise RunDead(f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}")
+                raise RunDead(
+                    f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}"
+                )
             run = _run(row)
             _audit(tx, run, "run.start", actor=lease.owner, attempt=run.attempts, head=head)
             return run
@@ -283,7 +296,9 @@ class Runs:
             row = tx.one(REDRIVE, thread_id=thread_id)
             if row is None:
                 run = _run(_existing(tx, GET, thread_id))
-                raise InputRefused(f"thread {thread_id!r} is {run.state}; only a dead letter is redriven")
+                raise InputRefused(
+                    f"thread {thread_id!r} is {run.state}; only a dead letter is redriven"
+                )
             run = _run(row)
             _audit(tx, run, "run.redrive", actor=principal, reason=reason)
             return run
@@ -292,7 +307,13 @@ class Runs:
         with self.store.transaction(name) as tx:
             check_fence(tx, lease, to_end=True)
             if row := tx.one(sql, thread_id=thread_id, **values):
-                _audit(tx, _run(row), name, actor=lease.owner, **{k: v for k, v in values.items() if v is not None})
+                _audit(
+                    tx,
+                    _run(row),
+                    name,
+                    actor=lease.owner,
+                    **{k: v for k, v in values.items() if v is not None},
+                )
             give_back(tx, lease)
 
 

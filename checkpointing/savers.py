@@ -59,13 +59,23 @@ class FencedSaver(BaseCheckpointSaver[str]):
     _writing: threading.local
 
     def put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Write a checkpoint, under the fence; errors as this module says."""
         with self._fenced("checkpoint.put", config, checkpoint["id"]):
             return super().put(config, checkpoint, metadata, new_versions)  # type: ignore[safe-super]  # the official saver's
 
-    def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
         """Write what a task wrote, under the fence; errors as this module says."""
         with self._fenced("checkpoint.put_writes", config, None):
             super().put_writes(config, writes, task_id, task_path)  # type: ignore[safe-super]  # the official saver's
@@ -93,13 +103,21 @@ class FencedSaver(BaseCheckpointSaver[str]):
             yield one
 
     async def aput(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `put`."""
         return await self.bridge.run(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
     ) -> None:
         """As `put_writes`."""
         await self.bridge.run(self.put_writes, config, writes, task_id, task_path)
@@ -112,13 +130,22 @@ class FencedSaver(BaseCheckpointSaver[str]):
         """Return how to ask, inside a transaction of the store, where the thread's checkpoints come from."""
 
         def exists(tx: Tx, namespace: str, checkpoint_id: str) -> bool:
-            return tx.one(EXISTS, thread_id=thread_id, namespace=namespace, checkpoint_id=checkpoint_id) is not None
+            return (
+                tx.one(
+                    EXISTS, thread_id=thread_id, namespace=namespace, checkpoint_id=checkpoint_id
+                )
+                is not None
+            )
 
         def parent_of(tx: Tx, checkpoint_id: str) -> tuple[str | None, str] | None:
             row = tx.one(PARENT, thread_id=thread_id, checkpoint_id=checkpoint_id)
             if row is None:
                 return None
-            metadata = row["metadata"] if isinstance(row["metadata"], dict) else json.loads(row["metadata"])
+            metadata = (
+                row["metadata"]
+                if isinstance(row["metadata"], dict)
+                else json.loads(row["metadata"])
+            )
             return row["parent"], str(metadata.get("source"))
 
         return Ancestry(exists, parent_of)
@@ -130,7 +157,9 @@ class FencedSaver(BaseCheckpointSaver[str]):
         return str(row["head"]) if row and row["head"] else ""
 
     @contextmanager
-    def _fenced(self, name: str, config: RunnableConfig, checkpoint_id: str | None) -> Iterator[None]:
+    def _fenced(
+        self, name: str, config: RunnableConfig, checkpoint_id: str | None
+    ) -> Iterator[None]:
         """Make the official saver's next cursor in this thread a fenced transaction of the store."""
         self._writing.now = (name, config["configurable"], checkpoint_id)
         try:
@@ -160,7 +189,7 @@ class SqliteJournalSaver(FencedSaver, SqliteSaver):
         self._writing = threading.local()
 
     @contextmanager
-    def cursor(self, transaction: bool = True) -> Iterator[Any]:  # noqa: FBT001, FBT002  # LangGraph's signature
+    def cursor(self, transaction: bool = True) -> Iterator[Any]:  # LangGraph's signature
         """
         Hand out a cursor: in a fenced transaction for a write, free of any lock for a read.
 
@@ -198,7 +227,7 @@ def make_saver(store: Store, bridge: Bridge) -> SqliteJournalSaver | PostgresJou
     """Return the saver for the store's engine; its tables are made by `setup`."""
     if isinstance(store.engine, PostgresEngine):
         return PostgresJournalSaver(store, bridge, store.engine)
-    return SqliteJournalSaver(store, bridge, cast(SqliteEngine, store.engine))
+    return SqliteJournalSaver(store, bridge, cast("SqliteEngine", store.engine))
 
 
 def _check(tx: Tx, configurable: dict[str, Any], checkpoint_id: str | None) -> None:
@@ -207,15 +236,25 @@ def _check(tx: Tx, configurable: dict[str, Any], checkpoint_id: str | None) -> N
     if lease is None:
         holder = holder_of(tx, thread_lease(thread_id))
         if holder and int(holder["left_ms"]) > 0:
-            raise RunBusy(f"thread {thread_id!r} is held by {holder['owner']}; a graph without its lease cannot write to it now")
+            raise RunBusy(
+                f"thread {thread_id!r} is held by {holder['owner']}; a graph without its lease cannot write to it now"
+            )
         return
     check_fence(tx, lease)
     if checkpoint_id is not None:
         namespace = str(configurable.get("checkpoint_ns", ""))
-        _check_head(tx, thread_id, namespace, parent=configurable.get("checkpoint_id"), checkpoint_id=checkpoint_id)
+        _check_head(
+            tx,
+            thread_id,
+            namespace,
+            parent=configurable.get("checkpoint_id"),
+            checkpoint_id=checkpoint_id,
+        )
 
 
-def _check_head(tx: Tx, thread_id: str, namespace: str, *, parent: str | None, checkpoint_id: str) -> None:
+def _check_head(
+    tx: Tx, thread_id: str, namespace: str, *, parent: str | None, checkpoint_id: str
+) -> None:
     row = tx.one(HEAD, thread_id=thread_id, namespace=namespace)
     head = row["head"] if row else None
     if head is None or head == checkpoint_id:

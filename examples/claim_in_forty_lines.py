@@ -59,7 +59,10 @@ def main(url: str = "sqlite:///claims.db") -> None:
             print(f"approval {request['id']} asks about {request['payload']}")
             parked = graph.invoke(approve(request), thread("claim-0042", principal="adjuster-17"))
         print(f"done: {parked['payment']}")
-        print(graph.invoke({"claim_id": "0042"}, thread("claim-0042"))["payment"], "again, from the record")
+        print(
+            graph.invoke({"claim_id": "0042"}, thread("claim-0042"))["payment"],
+            "again, from the record",
+        )
 
 
 if __name__ == "__main__":

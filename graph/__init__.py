@@ -6,4 +6,13 @@ from graph.asks import answer, approve, edit, reject, thread
 from graph.durable import DurableGraph, durable
 from nodes.state import DurableState
 
-__all__ = ["DurableGraph", "DurableState", "answer", "approve", "durable", "edit", "reject", "thread"]
+__all__ = [
+    "DurableGraph",
+    "DurableState",
+    "answer",
+    "approve",
+    "durable",
+    "edit",
+    "reject",
+    "thread",
+]

@@ -40,8 +40,8 @@ from checkpointing.errors import (
     Stop,
     TryAgain,
 )
-from checkpointing.ledger import in_doubt, still_in_doubt
 from checkpointing.leases import Heartbeat, thread_lease
+from checkpointing.ledger import in_doubt, still_in_doubt
 from checkpointing.runs import Admission
 from checkpointing.savers import LEASE
 from graph.asks import Ask, Decide, Start, read_ask, read_config
@@ -106,7 +106,14 @@ class Advance:
         finally:
             heartbeat.stop()
 
-    def _accept(self, ask: Ask, config: RunnableConfig, thread_id: str, principal: str | None, submission: str) -> None:
+    def _accept(
+        self,
+        ask: Ask,
+        config: RunnableConfig,
+        thread_id: str,
+        principal: str | None,
+        submission: str,
+    ) -> None:
         """Make what was asked durable: the admission or the decisions."""
         if isinstance(ask, Start):
             self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission))
@@ -116,11 +123,15 @@ class Advance:
             check_nodes_exist(self.compiled, config)
             decide(self.journal, ask, snapshot, thread_id=thread_id, principal=principal)
 
-    def _admission(self, given: dict[str, Any], thread_id: str, principal: str | None, submission: str) -> Admission:
+    def _admission(
+        self, given: dict[str, Any], thread_id: str, principal: str | None, submission: str
+    ) -> Admission:
         kind, content = self.journal.saver.serde.dumps_typed(given)
         try:
             digest = sha256(given, what="input")
-        except ArgumentsNotJson:  # messages, say: LangGraph's own serialisation of them is all there is
+        except (
+            ArgumentsNotJson
+        ):  # messages, say: LangGraph's own serialisation of them is all there is
             digest = hashlib.sha256(content).hexdigest()
         return Admission(thread_id, kind, content, digest, submission, principal, self.turns)
 
@@ -128,7 +139,9 @@ class Advance:
         self.journal.approvals.expire_due(thread_id)
         run = self.journal.runs.get(thread_id)
         if run.state == "dead":
-            raise RunDead(f"thread {thread_id!r} is a dead letter ({run.reason}): {run.error}; see counterfoil show {thread_id}")
+            raise RunDead(
+                f"thread {thread_id!r} is a dead letter ({run.reason}): {run.error}; see counterfoil show {thread_id}"
+            )
         if run.state == "parked" and run.waits_for:
             raise in_doubt(run.waits_for)
         return run.state in ("admitted", "running")
@@ -136,7 +149,10 @@ class Advance:
     def _passes(
         self, lease: Lease, thread_id: str, config: RunnableConfig, heartbeat: Heartbeat
     ) -> Generator[Pass, None, None]:
-        leased: RunnableConfig = {**config, "configurable": {**config["configurable"], LEASE: lease}}
+        leased: RunnableConfig = {
+            **config,
+            "configurable": {**config["configurable"], LEASE: lease},
+        }
         while True:
             run = self._start(lease, thread_id, config)
             todo = self._next_input(lease, run, config)
@@ -155,7 +171,9 @@ class Advance:
         """Book the attempt, unless this code cannot carry the run on; then the run is left untouched."""
         try:
             check_nodes_exist(self.compiled, config)
-            return self.journal.runs.start(lease, thread_id, head=self.journal.saver.head(thread_id))
+            return self.journal.runs.start(
+                lease, thread_id, head=self.journal.saver.head(thread_id)
+            )
         except BaseException:
             with suppress(Stop, TryAgain):
                 self.journal.leases.give_back(lease)
@@ -182,7 +200,9 @@ class Advance:
         """Return the recorded answers to the graph's own interrupts, by id: sent on every advance, so that none is lost."""
         if not waiting:
             return {}
-        decided = [one for one in self.journal.approvals.of_thread(thread_id) if one.state == "decided"]
+        decided = [
+            one for one in self.journal.approvals.of_thread(thread_id) if one.state == "decided"
+        ]
         return {one.interrupt_id: _answer_of(one) for one in decided if one.interrupt_id in waiting}
 
     def _rest(self, lease: Lease, run: Run, config: RunnableConfig) -> bool:
@@ -233,7 +253,9 @@ class Advance:
 
     def _bury(self, lease: Lease, run: Run, *, reason: str, error: str) -> None:
         self.journal.runs.die(lease, run.thread_id, reason=reason, error=error)
-        raise RunDead(f"thread {run.thread_id!r} is a dead letter ({reason}): {error}; see counterfoil show {run.thread_id}")
+        raise RunDead(
+            f"thread {run.thread_id!r} is a dead letter ({reason}): {error}; see counterfoil show {run.thread_id}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

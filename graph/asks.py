@@ -62,7 +62,9 @@ class Answer:
 Ask = Start | Advance | Decide
 
 
-def thread(thread_id: str, *, principal: str | None = None, submission: str | None = None) -> RunnableConfig:
+def thread(
+    thread_id: str, *, principal: str | None = None, submission: str | None = None
+) -> RunnableConfig:
     """
     Return the config that names a thread.
 
@@ -95,7 +97,12 @@ def reject(request: Shown, reason: str | None = None) -> Command[Any]:
 
 def edit(request: Shown, payload: Mapping[str, JSON], reason: str | None = None) -> Command[Any]:
     """Return the command that approves *payload* in place of what *request* shows; it has the same keys."""
-    return _decision(request, type="edit", payload=dict(payload), **({} if reason is None else {"reason": reason}))
+    return _decision(
+        request,
+        type="edit",
+        payload=dict(payload),
+        **({} if reason is None else {"reason": reason}),
+    )
 
 
 def answer(request: Shown | str, value: JSON) -> Command[Any]:
@@ -123,9 +130,13 @@ def read_ask(given: object) -> Ask:
         return _read_command(given)
     if isinstance(given, dict):
         if own := sorted(CHANNELS & given.keys()):
-            raise InputRefused(f"the input may not write {', '.join(own)}: those channels are the record of what happened")
+            raise InputRefused(
+                f"the input may not write {', '.join(own)}: those channels are the record of what happened"
+            )
         return Start(given)
-    raise InputRefused(f"the input is a mapping, None or Command(resume=...), not {type(given).__name__}")
+    raise InputRefused(
+        f"the input is a mapping, None or Command(resume=...), not {type(given).__name__}"
+    )
 
 
 def read_config(config: RunnableConfig) -> tuple[str, str | None, str]:
@@ -148,7 +159,9 @@ def read_config(config: RunnableConfig) -> tuple[str, str | None, str]:
 
 def _read_command(command: Command[Any]) -> Decide:
     if command.update or command.goto:
-        raise InputRefused("a durable run takes no update and no goto: they would change what was recorded; see fork(thread_id, at=...)")
+        raise InputRefused(
+            "a durable run takes no update and no goto: they would change what was recorded; see fork(thread_id, at=...)"
+        )
     resume = command.resume
     if isinstance(resume, Mapping) and resume.get("approval"):
         return Decide((Answer(str(resume["approval"]), None, resume),))
@@ -174,10 +187,20 @@ def _decision(request: Shown | str, **decision: Any) -> Command[Any]:
     if isinstance(shown, Approval):
         shown = shown.request()
     if not isinstance(shown, Mapping) or "id" not in shown:
-        raise DecisionInvalid("this is not an approval's request: it has no id. For a graph's own interrupt() use answer(interrupt, value)")
-    return Command(resume={"approval": shown["id"], "payload_hash": shown.get("payload_hash"), **decision})
+        raise DecisionInvalid(
+            "this is not an approval's request: it has no id. For a graph's own interrupt() use answer(interrupt, value)"
+        )
+    return Command(
+        resume={"approval": shown["id"], "payload_hash": shown.get("payload_hash"), **decision}
+    )
 
 
 def _check_thread_id(thread_id: object) -> None:
-    if not isinstance(thread_id, str) or not 1 <= len(thread_id) <= LONGEST_THREAD_ID or not thread_id.isprintable():
-        raise InputRefused(f"a thread id is text of 1 to {LONGEST_THREAD_ID} characters without control characters, not {thread_id!r:.80}")
+    if (
+        not isinstance(thread_id, str)
+        or not 1 <= len(thread_id) <= LONGEST_THREAD_ID
+        or not thread_id.isprintable()
+    ):
+        raise InputRefused(
+            f"a thread id is text of 1 to {LONGEST_THREAD_ID} characters without control characters, not {thread_id!r:.80}"
+        )

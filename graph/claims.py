@@ -14,10 +14,22 @@ from graph.durable import DurableGraph, durable
 from nodes import claims as steps
 from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimState, Outside
 
-STEPS = ("load_claim", "fetch_policy", "assess", "compute_payout", "approve", "revalidate", "pay", "notify", "close")
+STEPS = (
+    "load_claim",
+    "fetch_policy",
+    "assess",
+    "compute_payout",
+    "approve",
+    "revalidate",
+    "pay",
+    "notify",
+    "close",
+)
 
 
-def claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL, attempts: int = 5) -> DurableGraph:
+def claims_graph(
+    journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL, attempts: int = 5
+) -> DurableGraph:
     """
     Return the durable claims graph; its input is `{"claim_id": str, "documents": [Artefact.as_json(), ...]}`.
 

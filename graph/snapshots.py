@@ -65,7 +65,9 @@ def output(snapshot: StateSnapshot, keys: str | list[str] | tuple[str, ...]) -> 
     return found
 
 
-def check_nodes_exist(compiled: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig) -> None:
+def check_nodes_exist(
+    compiled: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig
+) -> None:
     """
     Make sure that every node the head schedules is in this graph.
 
@@ -79,7 +81,9 @@ def check_nodes_exist(compiled: CompiledStateGraph[Any, Any, Any, Any], config: 
     if head is None:
         return
     values = head.checkpoint["channel_values"]
-    scheduled = {channel.removeprefix(SCHEDULED) for channel in values if channel.startswith(SCHEDULED)}
+    scheduled = {
+        channel.removeprefix(SCHEDULED) for channel in values if channel.startswith(SCHEDULED)
+    }
     scheduled |= {send.node for send in values.get(SENDS, ()) if isinstance(send, Send)}
     if gone := sorted(scheduled - compiled.nodes.keys()):
         raise GraphChanged(

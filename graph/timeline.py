@@ -14,7 +14,7 @@ from typing import Any
 
 from langgraph.types import StateSnapshot
 
-from checkpointing import Approval, EffectRecord, Entry, Run
+from checkpointing import Approval, EffectRecord, Entry, Journal, Run
 from graph.asks import thread
 from graph.durable import DurableGraph
 
@@ -62,7 +62,11 @@ class Timeline:
     @property
     def standing(self) -> StepView | None:
         """The step the run stands in, or `None` before its first and after its last."""
-        return self.steps[-1] if self.steps and self.steps[-1].ended is None and self.steps[-1].nodes else None
+        return (
+            self.steps[-1]
+            if self.steps and self.steps[-1].ended is None and self.steps[-1].nodes
+            else None
+        )
 
 
 def timeline(graph: DurableGraph, thread_id: str) -> Timeline:
@@ -75,9 +79,11 @@ def timeline(graph: DurableGraph, thread_id: str) -> Timeline:
     journal = graph.journal
     run = journal.runs.get(thread_id)
     entries = tuple(journal.audit.entries(thread_id))
-    effects = {effect.key: effect for effect in journal.effects.list(thread_id=thread_id)}
+    effects = _Effects(journal, thread_id)
     approvals = journal.approvals.of_thread(thread_id)
-    snapshots = [s for s in reversed(list(graph.get_state_history(thread(thread_id)))) if _number(s) >= 0]
+    snapshots = [
+        s for s in reversed(list(graph.get_state_history(thread(thread_id)))) if _number(s) >= 0
+    ]
     following = [*snapshots[1:], None]
     steps = tuple(
         _step(snapshot, after, entries, effects, approvals)
@@ -91,7 +97,7 @@ def _step(
     snapshot: StateSnapshot,
     after: StateSnapshot | None,
     entries: tuple[Entry, ...],
-    effects: Mapping[str, EffectRecord],
+    effects: _Effects,
     approvals: list[Approval],
 ) -> StepView:
     checkpoint_id = str(snapshot.config["configurable"]["checkpoint_id"])
@@ -106,10 +112,12 @@ def _step(
         update=update,
         began=began,
         ended=ended,
-        attempts=sum(1 for e in entries if e.event == "run.start" and e.body["head"] == checkpoint_id),
+        attempts=sum(
+            1 for e in entries if e.event == "run.start" and e.body["head"] == checkpoint_id
+        ),
         waited=_waited(entries, checkpoint_id),
-        effects=_effects_of(nodes, update, effects, began, ended),
-        approvals=tuple(a for a in approvals if a.node.split("/")[0] in nodes and _within(a.opened_at, began, ended)),
+        effects=effects.of(nodes, update, began, finished=ended is not None),
+        approvals=_approvals_of(nodes, update, approvals, finished=ended is not None),
         checkpoint_id=checkpoint_id,
     )
 
@@ -122,33 +130,53 @@ def _update(snapshot: StateSnapshot) -> dict[str, Any]:
     return update
 
 
-def _effects_of(
-    nodes: tuple[str, ...], update: Mapping[str, Any], effects: Mapping[str, EffectRecord], began: datetime, ended: datetime | None
-) -> tuple[EffectRecord, ...]:
-    """The receipts say which effects a finished step asked for; for the step the run stands in the ledger's times do."""
-    if ended:
-        keys = [receipt["key"] for receipt in update.get("effects", {}).values()]
-        return tuple(effects[key] for key in keys if key in effects)
-    return tuple(e for e in effects.values() if e.step.rpartition(".")[0].split("/")[0] in nodes and e.claimed_at >= began)
+class _Effects:
+    """The thread's effects, and those of other threads it was answered from."""
+
+    def __init__(self, journal: Journal, thread_id: str) -> None:
+        self.journal = journal
+        self.own = {effect.key: effect for effect in journal.effects.list(thread_id=thread_id)}
+
+    def of(
+        self, nodes: tuple[str, ...], update: Mapping[str, Any], began: datetime, *, finished: bool
+    ) -> tuple[EffectRecord, ...]:
+        """The receipts say which effects a finished step asked for; in the step a run stands in, the ledger's times do."""
+        if finished:
+            keys = [
+                receipt["key"] for receipt in update.get("effects", {}).values() if receipt["key"]
+            ]
+            return tuple(
+                self.own[key] if key in self.own else self.journal.effects.get(key) for key in keys
+            )
+        standing = [
+            e for e in self.own.values() if e.step.rpartition(".")[0].split("/")[0] in nodes
+        ]
+        # Two clocks may be at work, the store's and the host's, hence the second.
+        return tuple(e for e in standing if e.claimed_at >= began - timedelta(seconds=1))
+
+
+def _approvals_of(
+    nodes: tuple[str, ...], update: Mapping[str, Any], approvals: list[Approval], *, finished: bool
+) -> tuple[Approval, ...]:
+    """Every round of the questions a step asked: of a finished step by the records it wrote, else those still open."""
+    of_nodes = [a for a in approvals if a.node.split("/")[0] in nodes]
+    if not finished:
+        return tuple(a for a in of_nodes if a.state == "pending")
+    visits = {(record["name"], record["visit"]) for record in update.get("approvals", {}).values()}
+    return tuple(a for a in of_nodes if (a.name, a.visit) in visits)
 
 
 def _waited(entries: tuple[Entry, ...], checkpoint_id: str) -> timedelta:
-    """Add up the time from every parking at this checkpoint to the start that followed it."""
-    total, parked, head = 0, None, None
+    """Add up the time from every parking to the start that followed it at this checkpoint."""
+    total, parked = 0, None
     for entry in entries:
-        if entry.event == "run.start":
-            if parked is not None and head == checkpoint_id:
+        if entry.event == "run.park":
+            parked = entry.at_ms
+        elif entry.event == "run.start":
+            if parked is not None and entry.body["head"] == checkpoint_id:
                 total += entry.at_ms - parked
-            parked, head = None, entry.body["head"]
-        elif entry.event == "run.park":
-            parked, head = entry.at_ms, entry.body.get("head", head)
+            parked = None
     return timedelta(milliseconds=total)
-
-
-def _within(at: datetime, began: datetime, ended: datetime | None) -> bool:
-    # Two clocks may be at work: the store's for the journal, the host's for the checkpoints.
-    slack = timedelta(seconds=1)
-    return began - slack <= at and (ended is None or at <= ended + slack)
 
 
 def _number(snapshot: StateSnapshot) -> int:

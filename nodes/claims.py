@@ -33,7 +33,9 @@ APPROVAL_LIMIT = 100_000
 APPROVAL_TTL = timedelta(days=3)
 
 Facts = Literal["unchanged", "changed", "withdrawn", "lapsed"]
-Outcome = Literal["paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "not_covered"]
+Outcome = Literal[
+    "paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "not_covered"
+]
 Step = Callable[["ClaimState"], dict[str, Any]]
 
 
@@ -79,7 +81,9 @@ def load_claim(outside: Outside) -> Step:
 
 def fetch_policy(outside: Outside) -> Step:
     """Read the policy the claim is made under."""
-    return lambda state: {"policy": outside.claims.policy(state["claim"]["policy_number"]).model_dump(mode="json")}
+    return lambda state: {
+        "policy": outside.claims.policy(state["claim"]["policy_number"]).model_dump(mode="json")
+    }
 
 
 def assess(outside: Outside, journal: Journal) -> EffectNode:
@@ -88,7 +92,9 @@ def assess(outside: Outside, journal: Journal) -> EffectNode:
     def arguments(state: Any) -> dict[str, Any]:
         return {"claim": state["claim"], "policy": state["policy"]}
 
-    return model_node(outside.assess, journal, name="assess", arguments=arguments, into="assessment")
+    return model_node(
+        outside.assess, journal, name="assess", arguments=arguments, into="assessment"
+    )
 
 
 def compute_payout(state: ClaimState) -> dict[str, Any]:
@@ -99,7 +105,12 @@ def compute_payout(state: ClaimState) -> dict[str, Any]:
 def approve(journal: Journal, *, ttl: timedelta = APPROVAL_TTL) -> ApprovalNode:
     """Ask an adjuster about the exact payment."""
     return approval_node(
-        APPROVAL, journal, payload=payment_of, allowed=("approve", "edit", "reject"), ttl=ttl, on_expiry="reject"
+        APPROVAL,
+        journal,
+        payload=payment_of,
+        allowed=("approve", "edit", "reject"),
+        ttl=ttl,
+        on_expiry="reject",
     )
 
 
@@ -128,7 +139,9 @@ def pay(outside: Outside, journal: Journal) -> EffectNode:
         return APPROVAL if needs_approval(state) else None
 
     def arguments(state: Any) -> dict[str, Any]:
-        approved: dict[str, Any] = state["approvals"][APPROVAL]["payload"] if needs_approval(state) else payment_of(state)
+        approved: dict[str, Any] = (
+            state["approvals"][APPROVAL]["payload"] if needs_approval(state) else payment_of(state)
+        )
         return approved
 
     return effect_node(outside.pay, journal, arguments=arguments, into="payment", approval=approval)

@@ -61,7 +61,9 @@ def effect_node(
     if not isinstance(effect, Effect):
         raise TypeError(f"effect_node() takes what @effect made, not {effect!r}")
     if arguments is None and approval is None:
-        raise TypeError(f"effect_node({effect.name!r}) needs `arguments`, or an `approval` whose payload they are")
+        raise TypeError(
+            f"effect_node({effect.name!r}) needs `arguments`, or an `approval` whose payload they are"
+        )
     work = _Work(effect, journal, arguments, into, approval)
     node = EffectNode(work.run, work.arun, name=effect.name)
     node.effect = effect
@@ -106,7 +108,9 @@ class _Work:
             record = yield from perform(self.journal.effects, self.effect, asked)
         return self._done(here, step, record)
 
-    def _enter(self, state: State, config: RunnableConfig) -> tuple[Visit, str, dict[str, Any] | None]:
+    def _enter(
+        self, state: State, config: RunnableConfig
+    ) -> tuple[Visit, str, dict[str, Any] | None]:
         """Return where we are, the slot's step, and the approval's record, where the effect names one."""
         here = visit(config)
         receipts = read_channel(config, "effects")
@@ -121,21 +125,31 @@ class _Work:
             return here, step, None
         record = (read_channel(config, "approvals") or {}).get(name)
         if record is None:
-            raise EffectNotApproved(f"effect {self.effect.name!r} in node {here.node!r} acts under approval {name!r}, and there is none")
+            raise EffectNotApproved(
+                f"effect {self.effect.name!r} in node {here.node!r} acts under approval {name!r}, and there is none"
+            )
         return here, step, record
 
     def _values(self, state: State, approved: Mapping[str, Any] | None) -> dict[str, Any]:
         values = self.arguments(state) if self.arguments else approved and approved["payload"]
         if not isinstance(values, Mapping):
-            raise ArgumentsNotJson(f"the arguments of effect {self.effect.name!r} are {type(values).__name__}, not a mapping")
+            raise ArgumentsNotJson(
+                f"the arguments of effect {self.effect.name!r} are {type(values).__name__}, not a mapping"
+            )
         return dict(values)
 
     def _slot(self, here: Visit, step: str, values: dict[str, Any]) -> Slot:
         identity = self.effect.once(values) if self.effect.once else None
-        return Slot(here.thread_id, step, self.effect.name, None if identity is None else str(identity))
+        return Slot(
+            here.thread_id, step, self.effect.name, None if identity is None else str(identity)
+        )
 
-    def _request(self, slot: Slot, at: Place, values: dict[str, Any], approved: Mapping[str, Any] | None) -> Request:
-        lasting = {name: value for name, value in values.items() if name not in self.effect.volatile}
+    def _request(
+        self, slot: Slot, at: Place, values: dict[str, Any], approved: Mapping[str, Any] | None
+    ) -> Request:
+        lasting = {
+            name: value for name, value in values.items() if name not in self.effect.volatile
+        }
         digest = sha256(lasting, what="arguments")[:DIGEST_LENGTH]
         return Request(
             slot=slot,
@@ -162,4 +176,4 @@ class _Work:
 
 def effects_in(runnable: object) -> Effect | None:
     """Return the effect of a node made by `effect_node`, or `None` for any other."""
-    return cast(EffectNode, runnable).effect if isinstance(runnable, EffectNode) else None
+    return cast("EffectNode", runnable).effect if isinstance(runnable, EffectNode) else None

@@ -23,7 +23,9 @@ class Settings(BaseSettings):
         model: A chat model's name as LangChain's `init_chat_model` takes it; without one the embedded assessor works.
     """
 
-    model_config = SettingsConfigDict(env_prefix="COUNTERFOIL_", env_file=".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="COUNTERFOIL_", env_file=".env", extra="ignore", frozen=True
+    )
 
     url: SecretStr = SecretStr("sqlite:///counterfoil.db")
     artefacts: str | None = None

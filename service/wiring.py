@@ -32,7 +32,9 @@ class App:
 @contextmanager
 def opened(settings: Settings) -> Iterator[Journal]:
     """Open the journal alone, for commands that only look."""
-    with open_journal(settings.url.get_secret_value(), lease=settings.lease, artefacts=settings.artefacts) as journal:
+    with open_journal(
+        settings.url.get_secret_value(), lease=settings.lease, artefacts=settings.artefacts
+    ) as journal:
         yield journal
 
 
@@ -41,7 +43,9 @@ def wired(settings: Settings) -> Iterator[App]:
     """Open the journal and build the claims graph over it."""
     with opened(settings) as journal:
         outside = outside_of(settings)
-        yield App(settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl))
+        yield App(
+            settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl)
+        )
 
 
 def outside_of(settings: Settings) -> Outside:
@@ -50,7 +54,9 @@ def outside_of(settings: Settings) -> Outside:
         claims=ClaimsSystem(settings.claims_url, settings.timeout_seconds),
         assess=make_assessor(settings.model),
         pay=pay_effect(
-            api_key=settings.stripe_key.get_secret_value(), base_url=settings.stripe_url, timeout_s=settings.timeout_seconds
+            api_key=settings.stripe_key.get_secret_value(),
+            base_url=settings.stripe_url,
+            timeout_s=settings.timeout_seconds,
         ),
         notify=notify_effect(
             api_key=settings.mail_key.get_secret_value(),
