@@ -87,7 +87,7 @@ def effect(
 
     def declare(function: ToolFunction) -> Effect:
         declared = Effect(
-            name=name or getattr(function, "__name__", "effect"),
+            name=name or str(getattr(function, "__name__", "effect")),
             receiver=receiver,
             function=function,
             once=once,
@@ -95,7 +95,9 @@ def effect(
             cost=cost,
         )
         if not receiver.repeatable and not declared.takes_key:
-            raise TypeError(f"effect {declared.name!r} must take the keyword `key`: it goes to the receiver with the call")
+            raise TypeError(
+                f"effect {declared.name!r} must take the keyword `key`: it goes to the receiver with the call"
+            )
         return declared
 
     return declare

@@ -117,6 +117,9 @@ def test_what_is_unknown_is_said(system: ClaimsSystem, control: SandboxControl) 
         system.claim("none")
     with pytest.raises(UnknownPolicy, match="no policy 'none'"):
         system.policy("none")
+    for odd in ("../x?y", "a b", "..", "\N{GRINNING FACE}"):
+        with pytest.raises(UnknownClaim):
+            system.claim(odd)
     with pytest.raises(Rejected, match="404"):
         control.withdraw("none")
     with pytest.raises(Rejected, match="404"):

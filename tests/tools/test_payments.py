@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import stripe
 
 from checkpointing.errors import (
     Declined,
@@ -83,6 +84,22 @@ def test_the_lookup_finds_what_the_key_paid_and_nothing_else(
     assert pay.find(**arguments) == paid
     assert pay.find(**{**arguments, "key": "another"}) is None
     assert len(transfer_group(arguments["key"])) == 35
+
+
+def test_a_strangers_transfer_in_the_same_group_is_not_ours(
+    pay: Effect, client: stripe.StripeClient, arguments: dict[str, Any], key: str
+) -> None:
+    client.v1.transfers.create(
+        {
+            "amount": 1,
+            "currency": "eur",
+            "destination": "acct_else",
+            "transfer_group": transfer_group(key),
+        }
+    )
+
+    assert pay.find
+    assert pay.find(**arguments) is None
 
 
 def fails(effect: Effect, arguments: dict[str, Any], meaning: type[ToolError]) -> ToolError:

@@ -26,8 +26,9 @@ def test_it_survives_its_own_death_with_all_it_had(tmp_path: Path) -> None:
         made = pay(sandbox.url)
         sandbox.control.fault("emails", "rate_limit", times=3)
         sandbox.control.set_balance(1000)
+        url = sandbox.url
         sandbox.kill()
-        sandbox.start()
+        assert sandbox.start() == url, "the address is the same"
 
         assert pay(sandbox.url) == made, "the key is still known"
         assert len(sandbox.control.payments("7")) == 1
@@ -81,6 +82,15 @@ def test_a_database_is_held_by_one_sandbox(tmp_path: Path) -> None:
         pytest.raises(SandboxDidNotStart, match=r"s\.db cannot be held by this sandbox"),
     ):
         SandboxProcess(tmp_path / "s.db").start()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "s.db").write_text("not a database " * 100)
+
+    with pytest.raises(SandboxDidNotStart, match="cannot be held by this sandbox"):
+        SandboxProcess(tmp_path / "s.db").start()
+    with pytest.raises(SandboxDidNotStart, match="cannot be held by this sandbox"):
+        SandboxProcess(tmp_path / "no-folder" / "s.db").start()
 
 
 def test_a_taken_port_is_said_in_one_line(tmp_path: Path) -> None:

@@ -146,6 +146,7 @@ def test_a_key_in_use_is_a_conflict_and_not_stored(
         409,
         "idempotency_key_in_use",
     )
+    assert refused.headers
     assert refused.headers["stripe-should-retry"] == "true"
     assert transfer(client, claim_id, key).id == made
     assert len(control.payments(claim_id)) == 1
@@ -176,6 +177,7 @@ def test_a_refusal_of_the_business_is_stored_under_the_key(
 
     assert first.value.code == "balance_insufficient"
     assert second.value.http_body == first.value.http_body
+    assert second.value.headers
     assert second.value.headers["idempotent-replayed"] == "true"
     assert control.payments(claim_id) == []
 
