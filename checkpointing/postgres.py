@@ -47,7 +47,7 @@ class PostgresEngine:
             kwargs={"autocommit": True, "row_factory": dict_row, "connect_timeout": CONNECT_S},
             min_size=1,
             max_size=connections,
-            check=ConnectionPool.check_connection,
+            check=_check,
             timeout=30,
             open=True,
         )
@@ -79,6 +79,11 @@ class PostgresEngine:
                 yield connection
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
             raise StoreUnreachable(f"{self.place}: {_first_line(error)}") from error
+
+
+def _check(connection: psycopg.Connection[DictRow]) -> None:
+    """Find out whether the server still answers on this connection; the pool replaces one where it does not."""
+    connection.execute("")
 
 
 def _place(url: str) -> str:

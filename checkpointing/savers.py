@@ -67,7 +67,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         """Write a checkpoint, under the fence; errors as this module says."""
         with self._fenced("checkpoint.put", config, checkpoint["id"]):
-            return super().put(config, checkpoint, metadata, new_versions)  # type: ignore[safe-super]  # the official saver's
+            return super().put(config, checkpoint, metadata, new_versions)
 
     def put_writes(
         self,
@@ -78,7 +78,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
     ) -> None:
         """Write what a task wrote, under the fence; errors as this module says."""
         with self._fenced("checkpoint.put_writes", config, None):
-            super().put_writes(config, writes, task_id, task_path)  # type: ignore[safe-super]  # the official saver's
+            super().put_writes(config, writes, task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete the thread's checkpoints and writes; only while nobody holds its lease."""

@@ -11,7 +11,7 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from checkpointing.errors import GraphRefused
-from nodes.effect import effects_in
+from nodes.effect import effect_of
 from nodes.state import CHANNELS
 
 
@@ -34,7 +34,7 @@ def check_builder(builder: StateGraph[Any, Any, Any, Any]) -> None:
 def _check_nodes(builder: StateGraph[Any, Any, Any, Any], *, path: str, receipts: bool) -> None:
     for name, spec in builder.nodes.items():
         where = f"{path}{name}"
-        effect = effects_in(spec.runnable)
+        effect = effect_of(spec.runnable)
         if effect is not None:
             if spec.retry_policy or spec.cache_policy:
                 raise GraphRefused(

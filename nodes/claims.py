@@ -13,10 +13,9 @@ meanwhile goes back to its assessment and is asked about anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from checkpointing import Journal
 from nodes.approval import ApprovalNode, approval_node
@@ -36,10 +35,9 @@ Facts = Literal["unchanged", "changed", "withdrawn", "lapsed"]
 Outcome = Literal[
     "paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "not_covered"
 ]
-Step = Callable[["ClaimState"], dict[str, Any]]
 
 
-class ClaimState(DurableState, total=False):
+class ClaimState(DurableState):
     """
     What the next step of a claim needs.
 
@@ -64,6 +62,14 @@ class ClaimState(DurableState, total=False):
     outcome: Outcome
 
 
+class Step(Protocol):
+    """A step that only reads, as LangGraph takes it."""
+
+    def __call__(self, state: ClaimState) -> dict[str, Any]:
+        """Return what it writes."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """Everything outside that the claims graph talks to."""
@@ -76,14 +82,22 @@ class Outside:
 
 def load_claim(outside: Outside) -> Step:
     """Read the claim from the claims system."""
-    return lambda state: {"claim": outside.claims.claim(state["claim_id"]).model_dump(mode="json")}
+
+    def read(state: ClaimState) -> dict[str, Any]:
+        return {"claim": outside.claims.claim(state["claim_id"]).model_dump(mode="json")}
+
+    return read
 
 
 def fetch_policy(outside: Outside) -> Step:
     """Read the policy the claim is made under."""
-    return lambda state: {
-        "policy": outside.claims.policy(state["claim"]["policy_number"]).model_dump(mode="json")
-    }
+
+    def read(state: ClaimState) -> dict[str, Any]:
+        return {
+            "policy": outside.claims.policy(state["claim"]["policy_number"]).model_dump(mode="json")
+        }
+
+    return read
 
 
 def assess(outside: Outside, journal: Journal) -> EffectNode:

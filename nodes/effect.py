@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 
@@ -174,6 +174,6 @@ class _Work:
         return {"key": key, "effect": self.effect.name, "node": here.node, "state": state}
 
 
-def effects_in(runnable: object) -> Effect | None:
+def effect_of(runnable: object) -> Effect | None:
     """Return the effect of a node made by `effect_node`, or `None` for any other."""
-    return cast("EffectNode", runnable).effect if isinstance(runnable, EffectNode) else None
+    return runnable.effect if isinstance(runnable, EffectNode) else None

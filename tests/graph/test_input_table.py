@@ -37,6 +37,10 @@ class State(DurableState):
     outcome: str
 
 
+def close(state: State) -> dict[str, Any]:
+    return {"outcome": state["approvals"]["payout"]["type"]}
+
+
 def claims(journal: Journal, bank: Bank, **options: Any) -> DurableGraph:
     """A claim that is paid when somebody approves it."""
     builder = StateGraph(State)
@@ -48,7 +52,7 @@ def claims(journal: Journal, bank: Bank, **options: Any) -> DurableGraph:
     )
     builder.add_node("approve", asks)
     builder.add_node("pay", effect_node(bank.effect(), journal, into="payment", approval="payout"))
-    builder.add_node("close", lambda s: {"outcome": s["approvals"]["payout"]["type"]})
+    builder.add_node("close", close)
     builder.add_edge(START, "approve")
     builder.add_edge("approve", "pay")
     builder.add_edge("pay", "close")
@@ -226,7 +230,7 @@ def test_the_submitter_may_not_approve(graph: DurableGraph, call: Caller) -> Non
 def test_a_mistyped_approval_is_named(graph: DurableGraph, call: Caller) -> None:
     call(graph, INPUT, THREAD)
 
-    with pytest.raises(UnknownApproval, match="apr_oops.*what waits there: apr_"):
+    with pytest.raises(UnknownApproval, match=r"apr_oops.*what waits there: apr_"):
         call(graph, Command(resume={"approval": "apr_oops", "type": "approve"}), ADJUSTER)
 
 

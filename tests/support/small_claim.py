@@ -1,0 +1,123 @@
+"""
+A small claim whose every step leaves a trace outside, run as a subprocess that may be told where to die.
+
+    python -m tests.support.small_claim URL FOLDER ACTION [POINT] [NTH]
+
+ACTION is `submit`, `approve`, `resume` or `finish`. What ran stands in FOLDER: `nodes` and `model`, one line a run, and `bank`, one line a call.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from langgraph.graph import START, StateGraph
+
+from checkpointing import Journal, open_journal
+from graph import DurableGraph, DurableState, approve, durable, thread
+from nodes import approval_node, effect_node, model_node
+from tests.support.bank import Bank
+from tests.support.points import die_after, die_at
+
+THREAD = "claim-0042"
+LEASE = timedelta(seconds=1)
+
+
+class State(DurableState):
+    claim_id: str
+    amount: int
+    assessment: dict[str, Any]
+    payment: dict[str, Any]
+    notice: dict[str, Any]
+
+
+def small_claim(journal: Journal, folder: Path) -> DurableGraph:
+    """Load, ask a model, ask a person, pay, notify, close."""
+
+    def mark(file: str, text: str) -> None:
+        with (folder / file).open("a") as trace:
+            trace.write(text + "\n")
+
+    def load(state: State) -> dict[str, Any]:
+        mark("nodes", "load")
+        return {"amount": 184_000}
+
+    def ask(*, claim_id: str, amount: int) -> dict[str, Any]:
+        mark("model", claim_id)
+        return {"payout": amount}
+
+    def close(state: State) -> dict[str, Any]:
+        mark("nodes", "close")
+        return {}
+
+    builder = StateGraph(State)
+    builder.add_node("load", load)
+    builder.add_node(
+        "assess",
+        model_node(
+            ask,
+            journal,
+            arguments=lambda s: {"claim_id": s["claim_id"], "amount": s["amount"]},
+            into="assessment",
+        ),
+    )
+    builder.add_node(
+        "approve",
+        approval_node(
+            "payout",
+            journal,
+            payload=lambda s: {"claim_id": s["claim_id"], "amount": s["assessment"]["payout"]},
+        ),
+    )
+    builder.add_node(
+        "pay",
+        effect_node(Bank(folder / "bank").effect(), journal, into="payment", approval="payout"),
+    )
+    builder.add_node(
+        "notify",
+        effect_node(
+            Bank(folder / "post").effect(),
+            journal,
+            arguments=lambda s: {"claim_id": s["claim_id"], "amount": 0},
+            into="notice",
+        ),
+    )
+    builder.add_node("close", close)
+    for one, other in zip((START, *NODES), NODES, strict=False):
+        builder.add_edge(one, other)
+    return durable(builder, journal, attempts=9)
+
+
+NODES = ("load", "assess", "approve", "pay", "notify", "close")
+
+
+def act(graph: DurableGraph, action: str) -> None:
+    """Do one thing to the claim, as one process would."""
+    match action:
+        case "submit":
+            graph.invoke({"claim_id": "0042"}, thread(THREAD))
+        case "approve":
+            [pending] = graph.journal.approvals.pending(thread_id=THREAD)
+            graph.invoke(approve(pending), thread(THREAD, principal="adjuster-17"))
+        case "resume":
+            graph.invoke(None, thread(THREAD))
+        case _:
+            raise ValueError(action)
+
+
+def main() -> None:
+    """Run one action, and die where told."""
+    url, folder, action, *rest = sys.argv[1:]
+    with open_journal(url, lease=LEASE) as journal:
+        graph = small_claim(journal, Path(folder))
+        if rest and rest[0] == "executed":
+            die_after(Bank, "execute")
+        elif rest:
+            die_at(rest[0], nth=int(rest[1]) if rest[1:] else 1)
+        act(graph, action)
+
+
+if __name__ == "__main__":
+    main()
