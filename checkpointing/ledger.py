@@ -40,7 +40,7 @@ from checkpointing.errors import (
 )
 from checkpointing.leases import Lease, check_fence, is_live
 from checkpointing.runs import wake_waiting
-from checkpointing.slots import Place, Slot
+from checkpointing.slots import Place, Slot, ambiguous
 from checkpointing.store import Row, Store, Tx
 
 EffectState = Literal["claimed", "settled", "in_doubt", "released"]
@@ -181,31 +181,34 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         """Use *store*."""
         self.store = store
-        self._executing: set[str] = set()
+        self._executing: dict[str, str] = {}
         self._lock = threading.Lock()
 
     @contextmanager
-    def executing(self, slot: Slot) -> Iterator[None]:
+    def executing(self, slot: Slot, place: Place) -> Iterator[None]:
         """
         Hold the slot in this process while its tool runs.
 
-        A lease keeps other processes out. In this one, a node that timed out may still have its tool running in a thread when the
-        node runs again under the same lease.
+        A lease keeps other processes out. In this one, a node that timed out may still have its tool
+        running in a thread when the node runs again under the same lease.
 
         Raises:
             EffectBusy: it is being executed here; come back when that call is over.
+            SlotAmbiguous: another task of this very superstep is executing it.
         """
         with self._lock:
-            if slot.id in self._executing:
+            if (task := self._executing.get(slot.id)) is not None:
+                if task != place.task and slot.identity is None:
+                    raise ambiguous(slot, "the first is being executed")
                 raise EffectBusy(
                     f"effect {slot.step!r} of thread {slot.thread_id!r} is being executed by this process"
                 )
-            self._executing.add(slot.id)
+            self._executing[slot.id] = place.task
         try:
             yield
         finally:
             with self._lock:
-                self._executing.discard(slot.id)
+                self._executing.pop(slot.id, None)
 
     def claim(
         self, asked: Request, *, person_needed: Callable[[timedelta], bool]
@@ -429,7 +432,7 @@ def _has_live_owner(tx: Tx, row: Row, mine: Lease) -> bool:
 def _conflict(record: EffectRecord, asked: Request) -> str:
     return (
         f"effect {record.key!r} is recorded with other arguments (digest {record.digest}, now {asked.digest}); nothing was called. "
-        f"Thread {asked.slot.thread_id!r} asks again for what thread {record.thread_id!r} did; see counterfoil show {record.thread_id}"
+        f"thread {asked.slot.thread_id!r} asks again for what thread {record.thread_id!r} did; see counterfoil show {record.thread_id}"
     )
 
 

@@ -113,10 +113,7 @@ class Place:
             else self._is_other_branch(tx, str(row["root"]))
         )
         if not same:
-            raise SlotAmbiguous(
-                f"two operations of thread {slot.thread_id!r} count as {slot.step!r}, and {row['key']!r} is recorded for the first; "
-                "nothing was called. Add the graph as a node whose state has `effects`, or give the effect an identity with once="
-            )
+            raise ambiguous(slot, f"{row['key']!r} is recorded for the first")
 
     def _is_same_task(self, tx: Tx, row: Row) -> bool:
         if row["task"] == self.task:
@@ -144,6 +141,14 @@ class Place:
                 return True
             current = parent
         return True
+
+
+def ambiguous(slot: Slot, why: str) -> SlotAmbiguous:
+    """Return the error that says which slot two operations share, and how to tell them apart."""
+    return SlotAmbiguous(
+        f"two operations of thread {slot.thread_id!r} count as {slot.step!r}, and {why}; nothing was called for "
+        "the second. Add the graph as a node whose state has `effects`, or give the effect an identity with once="
+    )
 
 
 def make_key(slot: Slot, digest: str, *, max_length: int) -> str:

@@ -56,6 +56,6 @@ def _message_id(answer: Answer) -> str:
         raise KeyMismatch(said)
     if answer.text("name") == "concurrent_idempotent_requests":
         raise KeyInUse(said)
-    if 400 <= answer.status < 500 and answer.status not in (408, 429):
+    if 400 <= answer.status < 500:
         raise Rejected(said)
     raise Unreachable(said)

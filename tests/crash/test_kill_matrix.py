@@ -15,7 +15,7 @@ from checkpointing import Journal, open_journal
 from checkpointing.errors import RunBusy
 from tests.support.bank import Bank
 from tests.support.processes import finish, killed, start, until
-from tests.support.small_claim import THREAD, act, small_claim
+from tests.support.small_claim import THREAD, act, one_process, small_claim
 
 SUBMITTING = [
     "before run.admit", "after run.admit", "before lease.take", "after lease.take", "before run.start", "after run.start",
@@ -74,7 +74,7 @@ def lines(folder: Path, file: str) -> int:
 
 @pytest.mark.parametrize("point", SUBMITTING)
 def test_killed_while_submitting(url: str, tmp_path: Path, point: str) -> None:
-    killed(start("tests.support.small_claim", url, str(tmp_path), "submit", point))
+    killed(start(one_process, url, tmp_path, "submit", point))
 
     check_once(run_to_the_end(url, tmp_path), tmp_path)
     # Only a model that was asked and whose answer was not recorded is asked again.
@@ -83,8 +83,8 @@ def test_killed_while_submitting(url: str, tmp_path: Path, point: str) -> None:
 
 @pytest.mark.parametrize(("point", "nth"), [(point, 1) for point in APPROVING] + LATER)
 def test_killed_while_approving(url: str, tmp_path: Path, point: str, nth: int) -> None:
-    finish(start("tests.support.small_claim", url, str(tmp_path), "submit"))
-    killed(start("tests.support.small_claim", url, str(tmp_path), "approve", point, str(nth)))
+    finish(start(one_process, url, tmp_path, "submit"))
+    killed(start(one_process, url, tmp_path, "approve", point, nth))
 
     check_once(run_to_the_end(url, tmp_path), tmp_path)
     assert lines(tmp_path, "model") == 1
@@ -94,8 +94,8 @@ def test_killed_while_approving(url: str, tmp_path: Path, point: str, nth: int) 
 
 def test_killed_again_and_again(url: str, tmp_path: Path) -> None:
     """Every process that takes the claim up dies after the receiver executed, before anything is recorded."""
-    finish(start("tests.support.small_claim", url, str(tmp_path), "submit"))
-    killed(start("tests.support.small_claim", url, str(tmp_path), "approve", "executed"))
+    finish(start(one_process, url, tmp_path, "submit"))
+    killed(start(one_process, url, tmp_path, "approve", "executed"))
     for _ in range(3):
         until(lambda: _resume_and_die(url, tmp_path))
 
@@ -107,7 +107,5 @@ def test_killed_again_and_again(url: str, tmp_path: Path) -> None:
 
 def _resume_and_die(url: str, folder: Path) -> bool | None:
     before = len(Bank(folder / "bank").calls)
-    start("tests.support.small_claim", url, str(folder), "resume", "executed").communicate(
-        timeout=60
-    )
+    start(one_process, url, folder, "resume", "executed").join(60)
     return True if len(Bank(folder / "bank").calls) > before else None

@@ -1,14 +1,11 @@
 """
-A small claim whose every step leaves a trace outside, run as a subprocess that may be told where to die.
+A small claim whose every step leaves a trace outside, run in a process that may be told where to die.
 
-    python -m tests.support.small_claim URL FOLDER ACTION [POINT] [NTH]
-
-ACTION is `submit`, `approve`, `resume` or `finish`. What ran stands in FOLDER: `nodes` and `model`, one line a run, and `bank`, one line a call.
+What ran stands in a folder: `nodes` and `model`, one line a run, and `bank` and `post`, one line a call.
 """
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,7 @@ from tests.support.bank import Bank
 from tests.support.points import die_after, die_at
 
 THREAD = "claim-0042"
-LEASE = timedelta(seconds=1)
+LEASE = timedelta(milliseconds=400)
 
 
 class State(DurableState):
@@ -107,17 +104,14 @@ def act(graph: DurableGraph, action: str) -> None:
             raise ValueError(action)
 
 
-def main() -> None:
-    """Run one action, and die where told."""
-    url, folder, action, *rest = sys.argv[1:]
+def one_process(
+    url: str, folder: Path, action: str, point: str | None = None, nth: int = 1
+) -> None:
+    """Open the journal, do one *action*, and die at *point* if one is given."""
     with open_journal(url, lease=LEASE) as journal:
-        graph = small_claim(journal, Path(folder))
-        if rest and rest[0] == "executed":
+        graph = small_claim(journal, folder)
+        if point == "executed":
             die_after(Bank, "execute")
-        elif rest:
-            die_at(rest[0], nth=int(rest[1]) if rest[1:] else 1)
+        elif point:
+            die_at(point, nth=nth)
         act(graph, action)
-
-
-if __name__ == "__main__":
-    main()
