@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
@@ -45,6 +46,10 @@ EXISTS = """
 select 1 as found from checkpoints
 where thread_id = :thread_id and checkpoint_ns = :namespace and checkpoint_id = :checkpoint_id
 """
+FORGET_ERROR = """
+delete from {writes} where thread_id = :thread_id and checkpoint_ns = :namespace and checkpoint_id = :checkpoint_id
+    and task_id = :task_id and channel = '__error__'
+"""
 PARENT = """
 select parent_checkpoint_id as parent, metadata from checkpoints
 where thread_id = :thread_id and checkpoint_ns = '' and checkpoint_id = :checkpoint_id
@@ -56,6 +61,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
 
     store: Store
     bridge: Bridge
+    writes_table: str
     _writing: threading.local
 
     def put(
@@ -76,8 +82,16 @@ class FencedSaver(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Write what a task wrote, under the fence; errors as this module says."""
-        with self._fenced("checkpoint.put_writes", config, None):
+        """
+        Write what a task wrote, under the fence; errors as this module says.
+
+        A task that finished loses the error of its earlier attempt, which LangGraph 1.2 keeps beside the output: it is
+        then the only task with both whose router raised, and that one is not finished (langgraph issue 8834).
+        """
+        finished = not any(channel in WRITES_IDX_MAP for channel, _ in writes)
+        with self._fenced(
+            "checkpoint.put_writes", config, None, finished_task=task_id if finished else None
+        ):
             super().put_writes(config, writes, task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
@@ -158,10 +172,15 @@ class FencedSaver(BaseCheckpointSaver[str]):
 
     @contextmanager
     def _fenced(
-        self, name: str, config: RunnableConfig, checkpoint_id: str | None
+        self,
+        name: str,
+        config: RunnableConfig,
+        checkpoint_id: str | None,
+        *,
+        finished_task: str | None = None,
     ) -> Iterator[None]:
         """Make the official saver's next cursor in this thread a fenced transaction of the store."""
-        self._writing.now = (name, config["configurable"], checkpoint_id)
+        self._writing.now = (name, config["configurable"], checkpoint_id, finished_task)
         try:
             yield
         finally:
@@ -170,9 +189,17 @@ class FencedSaver(BaseCheckpointSaver[str]):
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
         """Begin what `_fenced` announced: check first, then hand out the cursor."""
-        name, configurable, checkpoint_id = self._writing.now
+        name, configurable, checkpoint_id, finished_task = self._writing.now
         with self.store.transaction(name) as tx:
             _check(tx, configurable, checkpoint_id)
+            if finished_task:
+                tx.all(
+                    FORGET_ERROR.replace("{writes}", self.writes_table),
+                    thread_id=str(configurable["thread_id"]),
+                    namespace=str(configurable.get("checkpoint_ns", "")),
+                    checkpoint_id=str(configurable["checkpoint_id"]),
+                    task_id=finished_task,
+                )
             yield tx.cursor
 
     def _is_writing(self) -> bool:
@@ -181,6 +208,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
 
 class SqliteJournalSaver(FencedSaver, SqliteSaver):
     """The official SQLite saver over the journal's file."""
+
+    writes_table = "writes"
 
     def __init__(self, store: Store, bridge: Bridge, engine: SqliteEngine) -> None:
         """Use *store* for writing and a connection of its own for reading."""
@@ -205,6 +234,8 @@ class SqliteJournalSaver(FencedSaver, SqliteSaver):
 
 class PostgresJournalSaver(FencedSaver, PostgresSaver):
     """The official Postgres saver over the journal's pool, one connection a call."""
+
+    writes_table = "checkpoint_writes"
 
     def __init__(self, store: Store, bridge: Bridge, engine: PostgresEngine) -> None:
         """Use *store* for writing and the pool for reading."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -37,15 +38,18 @@ class SqliteEngine:
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._all: list[sqlite3.Connection] = []
-        self._open = True
         if not path.parent.is_dir():
             raise JournalUnusable(f"cannot open {path}: there is no folder {path.parent}")
         try:
             self._writer = self.connect()
-            self._writer.execute("pragma journal_mode = wal")
+            self._switch_to_wal()
+            self._try_to_write()
         except sqlite3.DatabaseError as error:
+            self.close()
             raise JournalUnusable(f"cannot open {path}: {_plain(error)}") from error
-        self._try_to_write()
+        except BaseException:
+            self.close()
+            raise
 
     def connect(self) -> sqlite3.Connection:
         """Return a new connection in autocommit mode, usable from any thread."""
@@ -95,6 +99,19 @@ class SqliteEngine:
             while self._all:
                 self._all.pop().close()
             self._idle.clear()
+
+    def _switch_to_wal(self) -> None:
+        """Turn the write-ahead log on; SQLite's own waiting does not cover this one statement, so it is asked again."""
+        patience = time.monotonic() + BUSY_S
+        while True:
+            try:
+                self._writer.execute("pragma journal_mode = wal")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > patience:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _try_to_write(self) -> None:
         """Find a read-only file or folder now, with one clear line, instead of at the first payment."""
