@@ -1,18 +1,37 @@
-# The checks and proofs of this repository; `just --list` shows them.
+# The checks and proofs of this repository; `just` lists them.
 
+[private]
 default:
     @just --list
 
-# Format the code.
+# Format the code and mend what the linter can.
 format:
-    uv run ruff format
     uv run ruff check --fix
+    uv run ruff format
 
 # Everything a commit must pass.
-check:
+check: lint types test
+
+# Format, lint and layers.
+lint:
     uv run ruff format --check
     uv run ruff check
     uv run lint-imports
+
+# Types, by both checkers.
+types:
     uv run mypy
     uv run pyright
-    uv run pytest -q
+
+# The tests; arguments go to pytest, as in `just test tests/graph -k parked`.
+test *arguments:
+    uv run pytest {{ arguments }}
+
+# Two deciders at a barrier, for as many rounds as you have time.
+races rounds="1000":
+    COUNTERFOIL_RACE_ROUNDS={{ rounds }} uv run pytest tests/races
+
+# The whole story, on both engines.
+demo:
+    uv run counterfoil demo
+    uv run counterfoil demo --engine postgres

@@ -72,6 +72,10 @@ def asking(journal: Journal, bank: Bank, **options: Any) -> StateGraph[Any, Any,
     return builder
 
 
+def count(state: State) -> dict[str, Any]:
+    return {"rounds": state.get("rounds", 0) + 1}
+
+
 def single(node: Callable[..., Any], journal: Journal, **options: Any) -> DurableGraph:
     """A graph of one node."""
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
@@ -290,7 +294,7 @@ def test_a_consumer_that_pauses_longer_than_the_lease_loses_it(
 ) -> None:
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node("one", lambda state: {"rounds": 1})
-    builder.add_node("two", lambda state: {"rounds": state["rounds"] + 1})
+    builder.add_node("two", count)
     builder.add_edge(START, "one")
     builder.add_edge("one", "two")
     graph = durable(builder, journal)
@@ -398,7 +402,7 @@ def test_a_payload_that_changed_supersedes_the_question(journal: Journal, bank: 
 def test_an_approval_allows_one_effect(journal: Journal, bank: Bank) -> None:
     builder = asking(journal, bank)
     builder.add_edge("pay", "count")
-    builder.add_node("count", lambda state: {"rounds": state.get("rounds", 0) + 1})
+    builder.add_node("count", count)
     builder.add_conditional_edges("count", lambda state: "pay" if state["rounds"] < 2 else END)
     graph = durable(builder, journal)
 
@@ -411,7 +415,7 @@ def test_an_approval_allows_one_effect(journal: Journal, bank: Bank) -> None:
 def test_every_visit_asks_anew(journal: Journal, bank: Bank) -> None:
     builder = asking(journal, bank)
     builder.add_edge("pay", "count")
-    builder.add_node("count", lambda state: {"rounds": state.get("rounds", 0) + 1})
+    builder.add_node("count", count)
     builder.add_conditional_edges("count", lambda state: "approve" if state["rounds"] < 2 else END)
     graph = durable(builder, journal)
     first = parked(graph)
@@ -524,8 +528,7 @@ def test_a_nudge_answers_no_question(journal: Journal) -> None:
     graph = single(questions, journal)
     first = graph.invoke({}, THREAD)["__interrupt__"][0]
     graph.invoke(answer(first, "one"), ADJUSTER)
-    for _ in range(3):
-        nudged = graph.invoke(None, THREAD)
+    nudged = [graph.invoke(None, THREAD) for _ in range(3)][-1]
 
     assert nudged["__interrupt__"][0].value == {"second": "?"}
     assert journal.runs.get("claim-0042").state == "parked"

@@ -62,11 +62,11 @@ class World:
         @effect(receiver=receiver, name="pay")
         def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
             answer = self.answers.pop(0) if self.answers else None
-            if answer is None or self.executes:
-                result = bank.execute(claim_id=claim_id, amount=amount, key=key)
-            if answer is not None:
-                raise answer
-            return result
+            if answer is None:
+                return bank.execute(claim_id=claim_id, amount=amount, key=key)
+            if self.executes:
+                bank.execute(claim_id=claim_id, amount=amount, key=key)
+            raise answer
 
         if look_up:
 

@@ -1,0 +1,75 @@
+"""The audit finds what was changed, removed, added or cut off, and what never was in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkpointing import Journal
+from checkpointing.approvals import Question
+from checkpointing.runs import Admission
+
+
+COPY = """
+insert into runs select 'c', state, reason, waits_for, error, input_type, input, input_digest, submission, turn, attempts,
+    resumes, head, submitted_by, created_ms, updated_ms
+from runs where thread_id = 'a'
+"""
+
+
+@pytest.fixture
+def whole(journal: Journal) -> Journal:
+    """A journal with two threads and a decided approval."""
+    for thread_id in ("a", "b"):
+        journal.runs.admit(
+            Admission(thread_id, "json", b"{}", "digest", "", "clerk-1", takes_turns=False)
+        )
+        asked = journal.approvals.open(
+            Question(thread_id, "approve", "payout", 0, {"amount": 5}, ("approve", "reject")),
+            lease=None,
+        )
+        journal.approvals.decide(
+            asked.id, {"type": "approve", "reason": "fine"}, principal="adjuster-17"
+        )
+    return journal
+
+
+def test_a_whole_record(whole: Journal) -> None:
+    entries = whole.audit.entries("a")
+
+    assert [entry.event for entry in entries] == ["run.admit", "approval.open", "approval.decide"]
+    assert entries[2].actor == "adjuster-17"
+    assert entries[2].body["reason"] == "fine"
+    assert list(whole.audit.verify()) == []
+
+
+@pytest.mark.parametrize(
+    ("tampering", "found"),
+    [
+        ("update audit set actor = 'somebody' where thread_id = 'a' and seq = 2", "entry 2 (approval.open) was changed"),
+        ("update audit set body = '{}' where thread_id = 'a' and seq = 3", "entry 3 (approval.decide) was changed"),
+        ("update audit set at_ms = at_ms + 1 where thread_id = 'a' and seq = 1", "entry 1 (run.admit) was changed"),
+        ("delete from audit where thread_id = 'a' and seq = 2", "entry 2 is missing"),
+        ("delete from audit where thread_id = 'a' and seq = 3", "the chain ends at entry 2 and its head is 3"),
+        ("delete from audit_heads where thread_id = 'a'", "its entries is not in the audit"),
+        (COPY, "a run is not in the audit"),
+    ],
+)  # fmt: skip
+def test_tampering_is_found(whole: Journal, tampering: str, found: str) -> None:
+    with whole.store.transaction("test.tamper") as tx:
+        tx.all(tampering)
+
+    faults = list(whole.audit.verify())
+    assert faults[0].endswith(found)
+    assert all("'b'" not in fault for fault in faults)
+
+
+def test_a_thread_that_was_erased_from_the_audit_is_missed(whole: Journal) -> None:
+    with whole.store.transaction("test.tamper") as tx:
+        tx.all("delete from audit where thread_id = 'a'")
+        tx.all("delete from audit_heads where thread_id = 'a'")
+
+    assert len(list(whole.audit.verify())) == 2
+
+
+def test_no_payload_is_in_the_audit(whole: Journal) -> None:
+    assert "amount" not in str(whole.audit.entries("a"))
