@@ -229,6 +229,8 @@ class Runs:
         It is booked before the work, so that a worker that dies of the work is counted too. A *head* (the newest checkpoint's id,
         empty if there is none) other than at the last start is progress and gives the earlier attempts back.
 
+        A run that is done, because somebody else was faster, is returned as it is.
+
         Raises:
             LeaseLost: stop.
             RunDead: the run is a dead letter.
@@ -238,6 +240,8 @@ class Runs:
             row = tx.one(START, thread_id=thread_id, head=head)
             if row is None:
                 run = _run(_existing(tx, GET, thread_id))
+                if run.state == "done":
+                    return run
                 raise RunDead(
                     f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}"
                 )

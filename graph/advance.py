@@ -155,6 +155,9 @@ class Advance:
         }
         while True:
             run = self._start(lease, thread_id, config)
+            if run.state == "done":
+                self.journal.leases.give_back(lease)
+                return
             todo = self._next_input(lease, run, config)
             if todo is None:
                 return

@@ -4,7 +4,7 @@ Reading a snapshot of LangGraph's: is the turn begun, is it finished, what does 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,13 @@ from langgraph.types import Interrupt, Send, StateSnapshot
 
 from checkpointing.errors import GraphChanged
 
-SCHEDULED = "branch:to:"
-"""LangGraph's channel that schedules a node is called this and the node's name."""
+EDGE = "branch:to:"
+"""LangGraph's channel that schedules a node is called this and the node's name; pinned by a test."""
+JOIN = "join:"
+"""A channel that waits for several nodes is called this, their names, a colon and the node's name."""
 SENDS = "__pregel_tasks"
+
+Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +69,47 @@ def output(snapshot: StateSnapshot, keys: str | list[str] | tuple[str, ...]) -> 
     return found
 
 
-def check_nodes_exist(
-    compiled: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig
-) -> None:
+def check_nodes_exist(compiled: Compiled, config: RunnableConfig) -> None:
     """
-    Make sure that every node the head schedules is in this graph.
+    Make sure that every node the thread's head schedules is in this graph, and in its subgraphs.
 
     LangGraph leaves out a scheduled node it does not know, so that the run looks finished and its decision is dropped.
 
     Raises:
         GraphChanged: a scheduled node is gone; the run is untouched.
     """
+    if gone := sorted(_gone(compiled, config)):
+        raise GraphChanged(
+            f"thread {config['configurable']['thread_id']!r} stands at {', '.join(gone)}, which this graph does not have; "
+            "the run is untouched. Deploy code that has the node"
+        )
+
+
+def _gone(compiled: Compiled, config: RunnableConfig) -> Iterator[str]:
+    assert compiled.checkpointer is not None
     assert not isinstance(compiled.checkpointer, bool)
-    head = compiled.checkpointer.get_tuple(config) if compiled.checkpointer else None
+    head = compiled.checkpointer.get_tuple(config)
     if head is None:
         return
-    values = head.checkpoint["channel_values"]
-    scheduled = {
-        channel.removeprefix(SCHEDULED) for channel in values if channel.startswith(SCHEDULED)
-    }
-    scheduled |= {send.node for send in values.get(SENDS, ()) if isinstance(send, Send)}
-    if gone := sorted(scheduled - compiled.nodes.keys()):
-        raise GraphChanged(
-            f"thread {config['configurable']['thread_id']!r} stands at {', '.join(gone)}, which this graph does not have; the run is untouched. "
-            "Deploy code that has the node"
-        )
+    yield from _scheduled(head.checkpoint["channel_values"]) - compiled.nodes.keys()
+    inner = dict(compiled.get_subgraphs())
+    if not inner:
+        return
+    for task in compiled.get_state(config).tasks:
+        graph = inner.get(task.name)
+        if isinstance(graph, CompiledStateGraph) and isinstance(task.state, dict):
+            inside = compiled.checkpointer.get_tuple(task.state)
+            known = graph.nodes.keys()
+            if inside:
+                yield from (
+                    f"{task.name}/{node}"
+                    for node in _scheduled(inside.checkpoint["channel_values"]) - known
+                )
+
+
+def _scheduled(values: Mapping[str, Any]) -> set[str]:
+    """Name the nodes that these channels schedule: by an edge, by a join that has begun to fill, by a `Send`."""
+    by_edge = {channel.removeprefix(EDGE) for channel in values if channel.startswith(EDGE)}
+    by_join = {channel.rpartition(":")[2] for channel in values if channel.startswith(JOIN)}
+    by_send = {send.node for send in values.get(SENDS, ()) if isinstance(send, Send)}
+    return by_edge | by_join | by_send

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.errors import GraphBubbleUp
 
 from checkpointing import EffectRecord, Journal
 from checkpointing.digest import sha256
@@ -105,7 +106,13 @@ class _Work:
         slot = self._slot(here, step, values)
         with place(self.journal, here, slot.id) as at:
             asked = self._request(slot, at, values, approved)
-            record = yield from perform(self.journal.effects, self.effect, asked)
+            try:
+                record = yield from perform(self.journal.effects, self.effect, asked)
+            except GraphBubbleUp as asks:
+                raise GraphRefused(
+                    f"effect {self.effect.name!r} in node {here.node!r} interrupted while it was at work; "
+                    "ask in an approval node before it"
+                ) from asks
         return self._done(here, step, record)
 
     def _enter(

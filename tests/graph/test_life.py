@@ -21,6 +21,7 @@ from checkpointing.errors import (
     DecisionInvalid,
     EffectNotApproved,
     GraphChanged,
+    GraphRefused,
     InputRefused,
     LeaseLost,
     NotAllowed,
@@ -33,6 +34,7 @@ from graph import DurableGraph, DurableState, answer, approve, durable, edit, re
 from nodes import approval_node, effect_node
 from tests.support.bank import Bank
 from tests.support.clock import MovingClock
+from tools import Receiver, effect
 
 THREAD = thread("claim-0042")
 ADJUSTER = thread("claim-0042", principal="adjuster-17")
@@ -585,6 +587,67 @@ def test_a_run_parked_at_a_node_that_is_gone_is_refused_and_untouched(
     assert journal.runs.get("claim-0042").state == "admitted"
     durable(asking(journal, bank), journal).invoke(None, THREAD)
     assert len(bank.calls) == 1
+
+
+def test_a_question_inside_a_subgraph_whose_node_is_gone_is_refused(
+    journal: Journal, bank: Bank
+) -> None:
+    def outer(inner: StateGraph[Any, Any, Any, Any]) -> DurableGraph:
+        builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+        builder.add_node("payout", inner.compile())
+        builder.add_edge(START, "payout")
+        return durable(builder, journal)
+
+    request = parked(outer(asking(journal, bank)))
+    renamed: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    renamed.add_node("ask", approval_node("payout", journal, payload=payload))
+    renamed.add_edge(START, "ask")
+
+    with pytest.raises(GraphChanged, match="payout/approve"):
+        outer(renamed).invoke(approve(request), ADJUSTER)
+    outer(asking(journal, bank)).invoke(approve(request), ADJUSTER)
+    assert len(bank.calls) == 1
+
+
+def test_a_join_whose_node_is_gone_is_refused(journal: Journal) -> None:
+    def joined(name: str) -> DurableGraph:
+        builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+        builder.add_node("left", lambda state: {"claim_id": "1"})
+        builder.add_node("right", lambda state: {"amount": 5})
+        builder.add_node(name, lambda state: {"rounds": interrupt("how many?")})
+        builder.add_edge(START, "left")
+        builder.add_edge(START, "right")
+        builder.add_edge(["left", "right"], name)
+        return durable(builder, journal)
+
+    [asked] = joined("count").invoke({}, THREAD)["__interrupt__"]
+    with pytest.raises(GraphChanged, match="count"):
+        joined("number").invoke(answer(asked, 3), ADJUSTER)
+
+    assert joined("count").invoke(answer(asked, 3), ADJUSTER)["rounds"] == 3
+
+
+def test_an_effect_may_not_interrupt(journal: Journal) -> None:
+    @effect(receiver=Receiver(honours_keys=True), name="pay")
+    def pay(*, key: str) -> Any:
+        return interrupt("really?")
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("pay", effect_node(pay, journal, arguments=lambda s: {}))
+    builder.add_edge(START, "pay")
+
+    with pytest.raises(GraphRefused, match="approval node"):
+        durable(builder, journal).invoke({}, THREAD)
+    assert journal.runs.get("claim-0042").state == "dead"
+
+
+def test_who_comes_after_the_end_finds_it(journal: Journal) -> None:
+    """Another call finished the run between our look and our lease."""
+    graph = single(lambda state: {"rounds": 1}, journal)
+    graph.invoke({}, THREAD)
+    lease = journal.leases.take(thread_lease("claim-0042"))
+
+    assert journal.runs.start(lease, "claim-0042", head="").state == "done"
 
 
 def test_a_graph_that_gains_a_state_key_carries_its_runs_on(journal: Journal, bank: Bank) -> None:

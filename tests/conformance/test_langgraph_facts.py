@@ -1,0 +1,186 @@
+"""What LangGraph really does, where we rely on it: an upgrade that changes a line turns a test red."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, Send, interrupt
+from typing_extensions import TypedDict
+
+from nodes.state import READ
+from nodes.visit import PUSH
+
+THREAD: RunnableConfig = {"configurable": {"thread_id": "1"}}
+
+
+class State(TypedDict, total=False):
+    amount: int
+    answers: list[Any]
+
+
+def compiled(saver: InMemorySaver, *edges: tuple[str, str], **nodes: Any) -> Any:
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    for name, node in nodes.items():
+        builder.add_node(name, node)
+    for one, other in edges:
+        builder.add_edge(one, other)
+    return builder.compile(checkpointer=saver)
+
+
+def test_a_node_finds_its_place_in_its_config() -> None:
+    seen: list[Any] = []
+
+    def node(state: State, config: RunnableConfig) -> dict[str, Any]:
+        seen.append((config["configurable"], config["metadata"]["langgraph_path"]))
+        return {}
+
+    graph = compiled(InMemorySaver(), (START, "node"), node=RunnableLambda(node))
+    graph.invoke({"amount": 5}, {"configurable": {"thread_id": "1", "__ours": object()}})
+    [(configurable, path)] = seen
+
+    assert configurable["checkpoint_ns"].startswith("node:")
+    assert set(configurable["checkpoint_map"]) == {""}
+    assert configurable[READ]("amount", False) == 5
+    assert "__ours" in configurable
+    assert path == ("__pregel_pull", "node")
+
+
+def test_a_sent_node_is_handed_its_argument_and_reads_the_channel() -> None:
+    seen: list[Any] = []
+
+    def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        seen.append(
+            (
+                state,
+                config["configurable"][READ]("amount", False),
+                config["metadata"]["langgraph_path"][:2],
+            )
+        )
+        return {}
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("node", RunnableLambda(node))
+    builder.add_conditional_edges(
+        START, lambda state: [Send("node", {"n": n}) for n in range(2)], ["node"]
+    )
+    builder.compile(checkpointer=InMemorySaver()).invoke({"amount": 5}, THREAD)
+
+    assert sorted(seen, key=str) == [({"n": 0}, 5, (PUSH, 0)), ({"n": 1}, 5, (PUSH, 1))]
+
+
+def test_no_key_that_begins_with_two_underscores_is_stored() -> None:
+    saver = InMemorySaver()
+    graph = compiled(saver, (START, "node"), node=lambda state: {})
+    graph.invoke(
+        {"amount": 5},
+        {"configurable": {"thread_id": "1", "__counterfoil_principal": "adjuster-17"}},
+    )
+
+    assert "adjuster-17" not in str(list(saver.list(THREAD)))
+
+
+def test_the_head_schedules_nodes_by_channels_named_for_them() -> None:
+    saver = InMemorySaver()
+    graph = compiled(saver, (START, "ask"), ask=lambda state: {"answers": [interrupt("?")]})
+    graph.invoke({"amount": 5}, THREAD)
+    head = saver.get_tuple(THREAD)
+
+    assert head is not None
+    assert "branch:to:ask" in head.checkpoint["channel_values"]
+
+
+def test_a_key_the_state_does_not_have_is_dropped() -> None:
+    graph = compiled(
+        InMemorySaver(), (START, "node"), node=lambda state: {"amount": 6, "unknown": 7}
+    )
+
+    assert graph.invoke({"amount": 5}, THREAD) == {"amount": 6}
+
+
+def test_steps_count_from_the_input() -> None:
+    graph = compiled(
+        InMemorySaver(), (START, "one"), ("one", "two"), one=lambda state: {}, two=lambda state: {}
+    )
+    graph.invoke({"amount": 5}, THREAD)
+    history = [
+        (snapshot.metadata["step"], snapshot.next) for snapshot in graph.get_state_history(THREAD)
+    ]
+
+    assert history == [(2, ()), (1, ("two",)), (0, ("one",)), (-1, ("__start__",))]
+
+
+def test_a_renamed_node_is_dropped_in_silence() -> None:
+    saver = InMemorySaver()
+    compiled(saver, (START, "ask"), ask=lambda state: {"answers": [interrupt("?")]}).invoke(
+        {"amount": 5}, THREAD
+    )
+    renamed = compiled(
+        saver, (START, "question"), question=lambda state: {"answers": [interrupt("?")]}
+    )
+
+    assert renamed.get_state(THREAD).next == ()
+    assert renamed.invoke(Command(resume="yes"), THREAD) == {"amount": 5}
+
+
+def test_a_router_that_raised_is_skipped_by_the_next_call() -> None:
+    """Issue 8834: the node's output stays, and what follows it never runs."""
+    ran: list[str] = []
+
+    def router(state: State) -> str:
+        raise LookupError("no such branch")
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("pay", lambda state: {"amount": 6})
+    builder.add_node("close", lambda state: ran.append("close"))
+    builder.add_edge(START, "pay")
+    builder.add_conditional_edges("pay", router, ["close", END])
+    graph = builder.compile(checkpointer=InMemorySaver())
+    with pytest.raises(LookupError):
+        graph.invoke({"amount": 5}, THREAD)
+    snapshot = graph.get_state(THREAD)
+    assert (snapshot.next, bool(snapshot.tasks[0].error)) == ((), True)
+
+    assert graph.invoke(None, THREAD) == {"amount": 6}
+    assert ran == []
+
+
+def test_a_plain_resume_answers_the_next_question_too() -> None:
+    """Issue 8837: after a plain resume a nudge answers the second question with the first answer."""
+
+    def two(state: State) -> dict[str, Any]:
+        return {"answers": [interrupt("first?"), interrupt("second?")]}
+
+    graph = compiled(InMemorySaver(), (START, "two"), two=two)
+    graph.invoke({"amount": 5}, THREAD)
+    graph.invoke(Command(resume="one"), THREAD)
+
+    assert graph.invoke(None, THREAD)["answers"] == ["one", "one"]
+
+
+def test_a_resume_of_an_unknown_thread_raises_nothing() -> None:
+    graph = compiled(InMemorySaver(), (START, "node"), node=lambda state: {"amount": 6})
+    graph.invoke(Command(resume="yes"), THREAD)
+
+    assert graph.get_state(THREAD).values == {}
+
+
+def test_an_edited_checkpoint_is_a_new_one_of_its_own_kind() -> None:
+    graph = compiled(
+        InMemorySaver(), (START, "one"), ("one", "two"), one=lambda state: {}, two=lambda state: {}
+    )
+    graph.invoke({"amount": 5}, THREAD)
+    before = next(
+        snapshot for snapshot in graph.get_state_history(THREAD) if snapshot.next == ("two",)
+    )
+    graph.update_state(before.config, {"amount": 6})
+    edited = graph.get_state(THREAD)
+    graph.invoke(None, before.config)
+    sources = [snapshot.metadata["source"] for snapshot in graph.get_state_history(THREAD)]
+
+    assert edited.metadata["source"] == "update"
+    assert edited.metadata["step"] == before.metadata["step"] + 1
+    assert sources.count("fork") == 1
