@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from checkpointing.audit import append
+from checkpointing.audit import Entry, append
 from checkpointing.clock import duration_ms, from_ms
 from checkpointing.decisions import Decision, check_decision, refusal
 from checkpointing.digest import JSON, canonical, sha256
@@ -233,16 +233,7 @@ class Approvals:
                 raise refusal(current, newest=self._newest(tx, current))
             decided = _approval(row)
             wake(tx, decided.thread_id)
-            _audit(
-                tx,
-                decided,
-                "approval.decide",
-                actor=str(principal),
-                type=kept["type"],
-                payload=found.payload_hash,
-                approved=decided.approved()[1],
-                reason=kept.get("reason"),
-            )
+            _audit(tx, decided, "approval.decide", actor=str(principal), **_decided_body(decided))
             return decided
 
     def expire_due(self, thread_id: str) -> list[Approval]:
@@ -273,14 +264,29 @@ class Approvals:
     def pending(self, *, thread_id: str | None = None, limit: int = 1000) -> list[Approval]:
         """Return what waits for a decision, what expires first in front."""
         with self.store.reading() as tx:
-            return [
-                _approval(row) for row in tx.all(PENDING, thread_id=thread_id or "", limit=limit)
-            ]
+            return [_approval(row) for row in tx.all(PENDING, thread_id=thread_id or "", limit=limit)]
 
     def of_thread(self, thread_id: str) -> list[Approval]:
         """Return every question the thread ever asked, oldest first."""
         with self.store.reading() as tx:
             return [_approval(row) for row in tx.all(OF_THREAD, thread_id=thread_id)]
+
+    def contradictions(self, thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
+        """Yield one line for every approval of the thread whose row says something else than the thread's audit."""
+        rows = {row.id: row for row in self.of_thread(thread_id)}
+        for entry in entries:
+            row = rows.get(entry.subject)
+            if not entry.event.startswith("approval."):
+                continue
+            if row is None:
+                yield f"approval {entry.subject!r} is in the audit and not among the approvals"
+            elif entry.event == "approval.open" and entry.body["payload"] != sha256(row.payload):
+                yield f"approval {row.id!r} asks about another payload than was recorded"
+            elif entry.event == "approval.decide" and _as_recorded(row) != (
+                entry.actor,
+                entry.body,
+            ):
+                yield f"approval {row.id!r} has another decision than was recorded"
 
     @staticmethod
     def _latest(tx: Tx, question: Question) -> Approval | None:
@@ -354,17 +360,13 @@ def _values(question: Question, payload_hash: str, round_: int) -> dict[str, Any
 
 def _check_principal(tx: Tx, approval: Approval, principal: str | None) -> None:
     if not principal:
-        raise NotAllowed(
-            f"deciding approval {approval.id!r} needs a principal: thread(id, principal=...) or --as NAME"
-        )
+        raise NotAllowed(f"deciding approval {approval.id!r} needs a principal: thread(id, principal=...) or --as NAME")
     if approval.approvers is not None and principal not in approval.approvers:
         raise NotAllowed(
             f"{principal!r} may not decide approval {approval.id!r}; its approvers are {', '.join(approval.approvers)}"
         )
     if principal == submitter(tx, approval.thread_id):
-        raise NotAllowed(
-            f"{principal!r} submitted thread {approval.thread_id!r} and may not decide its approvals"
-        )
+        raise NotAllowed(f"{principal!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
 
 
 def _existing(tx: Tx, approval_id: str) -> Approval:
@@ -374,10 +376,27 @@ def _existing(tx: Tx, approval_id: str) -> Approval:
     return _approval(row)
 
 
+def _decided_body(approval: Approval) -> dict[str, Any]:
+    """Return what the audit keeps of a decision: its kind, and the hashes of what was shown and of what it made of it."""
+    assert approval.decision is not None
+    return {
+        "type": approval.decision["type"],
+        "payload": approval.payload_hash,
+        "approved": approval.approved()[1],
+        "decision": sha256(approval.decision),
+        "reason": approval.decision.get("reason"),
+    }
+
+
+def _as_recorded(approval: Approval) -> tuple[str | None, dict[str, Any]] | None:
+    """Return the actor and body that the audit has of the approval's decision if its row is true."""
+    if approval.decision is None:
+        return None
+    return approval.decided_by, {"name": approval.name, **_decided_body(approval)}
+
+
 def _audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:
-    append(
-        tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body
-    )
+    append(tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body)
 
 
 def _approval(row: Row) -> Approval:

@@ -68,9 +68,7 @@ class Artefacts:
         except FileNotFoundError as error:
             raise UnknownArtefact(f"there is no artefact {sha256!r} in {self._root}") from error
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise UnknownArtefact(
-                f"artefact {sha256!r} in {self._root} was changed: its content has another digest"
-            )
+            raise UnknownArtefact(f"artefact {sha256!r} in {self._root} was changed: its content has another digest")
         return content
 
     def _path(self, sha256: str) -> str:

@@ -9,7 +9,7 @@ principals, never payloads.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,12 +91,17 @@ def append(tx: Tx, thread_id: str, event: str, *, actor: str, subject: str, **bo
     tx.all(MOVE, thread_id=thread_id, seq=link["seq"], hash=link["hash"])
 
 
+Witness = Callable[[str, Sequence[Entry]], Iterator[str]]
+"""Gets a thread and its entries; yields what the rows say otherwise."""
+
+
 class Audit:
     """The `audit` tables, for reading."""
 
-    def __init__(self, store: Store) -> None:
-        """Read from *store*."""
+    def __init__(self, store: Store, witnesses: Sequence[Witness]) -> None:
+        """Read from *store*; each of the *witnesses* compares the rows it owns with a thread's entries."""
         self.store = store
+        self.witnesses = witnesses
 
     def entries(self, thread_id: str) -> list[Entry]:
         """Return the thread's chain, oldest first."""
@@ -107,7 +112,8 @@ class Audit:
         """
         Yield one line for everything that is wrong with the chains; nothing if the record is whole.
 
-        Found are: an entry changed, removed, added or moved; one cut off the end; a run, effect or approval with no entry.
+        Found are: an entry changed, removed, added or moved; one cut off the end; a run, effect or approval with no entry; an effect
+        or approval whose row is gone or says something else than its entries.
         """
         after = ""
         while heads := self._heads(after):
@@ -140,6 +146,10 @@ class Audit:
             before = entry.hash
         if len(entries) != int(head["seq"]) or before != head["hash"]:
             yield f"thread {thread_id!r}: the chain ends at entry {len(entries)} and its head is {head['seq']}"
+
+        for witness in self.witnesses:
+            for fault in witness(thread_id, entries):
+                yield f"thread {thread_id!r}: {fault}"
 
 
 def _hash(entry: Entry, before: str) -> str:

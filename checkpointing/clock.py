@@ -27,9 +27,7 @@ def to_ms(instant: datetime) -> int:
         ValueError: it has no time zone, so it names no instant.
     """
     if instant.tzinfo is None:
-        raise ValueError(
-            f"{instant!r} has no time zone; a clock returns aware datetimes, as datetime.now(UTC) does"
-        )
+        raise ValueError(f"{instant!r} has no time zone; a clock returns aware datetimes, as datetime.now(UTC) does")
     return int(instant.timestamp() * 1000)
 
 

@@ -56,9 +56,7 @@ def check_decision(approval: Approval, decision: Decision) -> dict[str, Any]:
     try:
         canonical(kept, what="decision")
     except ArgumentsNotJson as error:
-        raise DecisionInvalid(
-            f"the decision on approval {approval.id!r} is not JSON: {error}"
-        ) from error
+        raise DecisionInvalid(f"the decision on approval {approval.id!r} is not JSON: {error}") from error
     return kept
 
 
@@ -77,9 +75,7 @@ def refusal(approval: Approval, *, newest: str | None) -> Refused:
             decided_by=approval.decided_by,
         )
     until = approval.expires_at.isoformat() if approval.expires_at else "?"
-    return ApprovalExpired(
-        f"approval {approval.id!r} expired at {until}; its outcome is {approval.on_expiry!r}"
-    )
+    return ApprovalExpired(f"approval {approval.id!r} expired at {until}; its outcome is {approval.on_expiry!r}")
 
 
 def _of_kind(approval: Approval, kind: str, decision: Decision) -> dict[str, Any]:
@@ -109,9 +105,7 @@ def _reason(approval: Approval, decision: Decision) -> dict[str, Any]:
 def _edited(approval: Approval, payload: Any) -> Any:
     """An edit changes values, never which facts were asked about."""
     if not isinstance(payload, dict) or not isinstance(approval.payload, dict):
-        raise DecisionInvalid(
-            f"an edit of approval {approval.id!r} needs a 'payload' mapping like the one shown"
-        )
+        raise DecisionInvalid(f"an edit of approval {approval.id!r} needs a 'payload' mapping like the one shown")
     if payload.keys() != approval.payload.keys():
         raise DecisionInvalid(
             f"an edit of approval {approval.id!r} must have the payload's own keys: {', '.join(sorted(approval.payload))}"

@@ -44,9 +44,7 @@ def _not_json(value: object, place: str) -> str | None:
                 return found
         return _not_text("".join(value), place)
     if isinstance(value, list | tuple):
-        return next(
-            filter(None, (_not_json(item, f"{place}[{i}]") for i, item in enumerate(value))), None
-        )
+        return next(filter(None, (_not_json(item, f"{place}[{i}]") for i, item in enumerate(value))), None)
     return _not_scalar(value, place)
 
 
@@ -56,11 +54,7 @@ def _not_scalar(value: object, place: str) -> str | None:
     if isinstance(value, str):
         return _not_text(value, place)
     if isinstance(value, int):
-        return (
-            None
-            if abs(value) < 2**53
-            else f"{place} is {value}: beyond 2^53 JSON readers disagree; pass it as text"
-        )
+        return None if abs(value) < 2**53 else f"{place} is {value}: beyond 2^53 JSON readers disagree; pass it as text"
     if isinstance(value, float):
         return None if value - value == 0 else f"{place} is {value}: JSON has no such number"
     return f"{place} is a {type(value).__name__}, which is not JSON; money is integer minor units, dates are text"
@@ -68,7 +62,5 @@ def _not_scalar(value: object, place: str) -> str | None:
 
 def _not_text(value: str, place: str) -> str | None:
     return (
-        f"{place} holds a lone surrogate, which is not text"
-        if any("\ud800" <= c <= "\udfff" for c in value)
-        else None
+        f"{place} holds a lone surrogate, which is not text" if any("\ud800" <= c <= "\udfff" for c in value) else None
     )

@@ -138,9 +138,7 @@ class AlreadyDecided(Refused):
         decided_by: The winner.
     """
 
-    def __init__(
-        self, message: str, *, decision: dict[str, Any] | None = None, decided_by: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, decision: dict[str, Any] | None = None, decided_by: str | None = None) -> None:
         """Say what stands, for people and for programs."""
         super().__init__(message)
         self.decision = decision

@@ -50,7 +50,7 @@ class Journal:
         self.runs = Runs(store)
         self.effects = Ledger(store)
         self.approvals = Approvals(store)
-        self.audit = Audit(store)
+        self.audit = Audit(store, (self.effects.contradictions, self.approvals.contradictions))
         self.artefacts = Artefacts(artefacts)
 
     def close(self) -> None:
@@ -94,9 +94,7 @@ def open_journal(
         SchemaTooNew: the journal was migrated by a newer Counterfoil.
     """
     if lease < SHORTEST_LEASE:
-        raise JournalUnusable(
-            f"a lease of {lease} is too short to be renewed; give it at least {SHORTEST_LEASE}"
-        )
+        raise JournalUnusable(f"a lease of {lease} is too short to be renewed; give it at least {SHORTEST_LEASE}")
     engine, beside = _engine(url)
     store = Store(engine, clock or system_clock, own_clock=clock is not None)
     try:
@@ -124,8 +122,6 @@ def _engine(url: str) -> tuple[Engine, Path]:
         )
     name = unquote(parts.path.removeprefix("/"))
     if parts.netloc or not name or name == ":memory:":
-        raise JournalUnusable(
-            "a SQLite journal is a file: sqlite:///claims.db, or sqlite:////absolute/path/claims.db"
-        )
+        raise JournalUnusable("a SQLite journal is a file: sqlite:///claims.db, or sqlite:////absolute/path/claims.db")
     path = Path(name)
     return SqliteEngine(path), path.with_name(path.name + ".artefacts")

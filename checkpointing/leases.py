@@ -35,9 +35,7 @@ update leases set expires_ms = :now + :lease_ms where name = :name and fence = :
 returning fence
 """
 GIVE_BACK = "update leases set owner = null where name = :name and fence = :fence returning fence"
-HELD = (
-    "select fence from leases where name = :name and fence = :fence and owner is not null for share"
-)
+HELD = "select fence from leases where name = :name and fence = :fence and owner is not null for share"
 HELD_TO_END = HELD.replace("for share", "for update")
 HOLDER = "select owner, fence, expires_ms - :now as left_ms from leases where name = :name and owner is not null"
 
@@ -101,9 +99,7 @@ class Leases:
             LeaseLost: it was taken over or given back. Stop.
         """
         with self.store.transaction("lease.renew") as tx:
-            if not tx.one(
-                RENEW, name=lease.name, fence=lease.fence, lease_ms=duration_ms(self.lease)
-            ):
+            if not tx.one(RENEW, name=lease.name, fence=lease.fence, lease_ms=duration_ms(self.lease)):
                 raise LeaseLost(_lost(lease))
 
     def give_back(self, lease: Lease) -> None:
@@ -162,9 +158,7 @@ class Heartbeat:
         self.lease = lease
         self._stopped = threading.Event()
         self._paused = threading.Event()
-        self._thread = threading.Thread(
-            target=self._beat, name=f"heartbeat {lease.name}", daemon=True
-        )
+        self._thread = threading.Thread(target=self._beat, name=f"heartbeat {lease.name}", daemon=True)
         self._thread.start()
 
     def pause(self) -> None:

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from checkpointing.approvals import check_covers
-from checkpointing.audit import append
+from checkpointing.audit import Entry, append
 from checkpointing.clock import from_ms
-from checkpointing.digest import JSON, canonical
+from checkpointing.digest import JSON, canonical, sha256
 from checkpointing.errors import (
     AlreadySettled,
     EffectBusy,
@@ -89,6 +89,7 @@ select * from effects
 where (:thread_id = '' or thread_id = :thread_id) and (:state = '' or state = :state) and (claimed_ms, slot) > (:after_ms, :after)
 order by claimed_ms, slot limit :limit
 """
+EVERY = 2**31 - 1
 LOCK_KEY = "select state from effects where key = :key for update"
 
 
@@ -200,9 +201,7 @@ class Ledger:
             if (task := self._executing.get(slot.id)) is not None:
                 if task != place.task and slot.identity is None:
                     raise ambiguous(slot, "the first is being executed")
-                raise EffectBusy(
-                    f"effect {slot.step!r} of thread {slot.thread_id!r} is being executed by this process"
-                )
+                raise EffectBusy(f"effect {slot.step!r} of thread {slot.thread_id!r} is being executed by this process")
             self._executing[slot.id] = place.task
         try:
             yield
@@ -210,9 +209,7 @@ class Ledger:
             with self._lock:
                 self._executing.pop(slot.id, None)
 
-    def claim(
-        self, asked: Request, *, person_needed: Callable[[timedelta], bool]
-    ) -> Claim | EffectRecord:
+    def claim(self, asked: Request, *, person_needed: Callable[[timedelta], bool]) -> Claim | EffectRecord:
         """
         Claim the slot, or return its record if it is settled.
 
@@ -262,19 +259,11 @@ class Ledger:
         """
         canonical(outcome, what=f"the outcome of effect {claim.record.key!r}")
         with self.store.transaction("effect.settle") as tx:
-            row = tx.one(
-                SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome)
-            )
+            row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome))
             if row is None:
                 return _record(_existing(tx, claim.record.key))
             record = _record(row)
-            _audit(
-                tx,
-                record,
-                "effect.settle",
-                actor=claim.lease.owner,
-                outcome="declined" if record.declined else "succeeded",
-            )
+            _audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
             return record
 
     def release(self, claim: Claim, *, why: str) -> None:
@@ -297,9 +286,7 @@ class Ledger:
             if row := tx.one(DOUBT, slot=claim.record.slot, key=claim.record.key):
                 _audit(tx, _record(row), "effect.in_doubt", actor=claim.lease.owner, why=why)
 
-    def resolve(
-        self, key: str, *, happened: bool, outcome: JSON = None, principal: str | None
-    ) -> EffectRecord:
+    def resolve(self, key: str, *, happened: bool, outcome: JSON = None, principal: str | None) -> EffectRecord:
         """
         Settle a doubtful effect with what a person found out, or free its slot because nothing happened; the runs that wait for it are woken.
 
@@ -314,24 +301,19 @@ class Ledger:
         canonical(outcome, what="outcome")
         with self.store.transaction("effect.resolve") as tx:
             found = _existing(tx, key)
-            if found["state"] == "claimed" and is_live(
-                tx, name=found["lease"], fence=found["fence"]
-            ):
-                raise EffectBusy(
-                    f"effect {key!r} is being executed; resolve it if its worker does not settle it"
-                )
+            if found["state"] == "claimed" and is_live(tx, name=found["lease"], fence=found["fence"]):
+                raise EffectBusy(f"effect {key!r} is being executed; resolve it if its worker does not settle it")
             row = (
                 tx.one(RESOLVE_HAPPENED, key=key, outcome=json.dumps(outcome))
                 if happened
                 else tx.one(RESOLVE_NOTHING, key=key)
             )
             if row is None:
-                raise AlreadySettled(
-                    f"effect {key!r} is {found['state']}; an outcome is never replaced"
-                )
+                raise AlreadySettled(f"effect {key!r} is {found['state']}; an outcome is never replaced")
             record = _record(row)
             wake_waiting(tx, record.key)
-            _audit(tx, record, "effect.resolve", actor=principal, happened=happened)
+            found_out = {"outcome": sha256(outcome)} if happened else {}
+            _audit(tx, record, "effect.resolve", actor=principal, happened=happened, **found_out)
             return record
 
     def get(self, key: str) -> EffectRecord:
@@ -365,6 +347,23 @@ class Ledger:
             )
         return [_record(row) for row in rows]
 
+    def contradictions(self, thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
+        """Yield one line for every effect of the thread whose row says something else than the thread's audit."""
+        settled: dict[str, str | None] = {}
+        for entry in entries:
+            if entry.event in ("effect.claim", "effect.take_over"):
+                settled[entry.subject] = None
+            elif entry.event in ("effect.settle", "effect.resolve") and "outcome" in entry.body:
+                settled[entry.subject] = entry.body["outcome"]
+            elif entry.event in ("effect.release", "effect.resolve"):
+                settled.pop(entry.subject, None)
+        rows = {record.key: record for record in self.list(thread_id=thread_id, limit=EVERY)}
+        for key, outcome in settled.items():
+            if key not in rows:
+                yield f"effect {key!r} is in the audit and not in the ledger"
+            elif outcome != (sha256(rows[key].outcome) if rows[key].state == "settled" else None):
+                yield f"effect {key!r} is {rows[key].state} with another outcome than was recorded"
+
     def _first_claim(self, tx: Tx, asked: Request, *, released: Row | None) -> Claim:
         if asked.approval_id:
             check_covers(
@@ -390,9 +389,7 @@ class Ledger:
             digest=asked.digest,
             approval=asked.approval_id,
         )
-        return Claim(
-            record, asked.place.lease, doubtful=False, age=timedelta(0), since_call=timedelta(0)
-        )
+        return Claim(record, asked.place.lease, doubtful=False, age=timedelta(0), since_call=timedelta(0))
 
     def _take_over(self, tx: Tx, asked: Request, before: Row) -> Claim:
         row = tx.one(TAKE_OVER, slot=asked.slot.id, **asked.place.columns())
@@ -463,9 +460,7 @@ def _existing(tx: Tx, key: str) -> Row:
 
 
 def _audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
-    append(
-        tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body
-    )
+    append(tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body)
 
 
 def _record(row: Row) -> EffectRecord:

@@ -37,9 +37,7 @@ class Migration:
 def migrations() -> list[Migration]:
     """Return every migration this code has, oldest first."""
     found = sorted(
-        path.name
-        for path in files("checkpointing").joinpath("schema").iterdir()
-        if path.name.endswith(".sql")
+        path.name for path in files("checkpointing").joinpath("schema").iterdir() if path.name.endswith(".sql")
     )
     return [Migration(int(name.split("_")[0]), _statements(name)) for name in found]
 
@@ -82,9 +80,7 @@ def alone(store: Store) -> Iterator[None]:
             if row and row["got"]:
                 break
             if time.monotonic() > patience:
-                raise JournalUnusable(
-                    f"{store.engine.place}: another process has held the migration lock for a minute"
-                )
+                raise JournalUnusable(f"{store.engine.place}: another process has held the migration lock for a minute")
             time.sleep(0.05)
         try:
             yield

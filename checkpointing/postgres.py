@@ -92,7 +92,9 @@ def _place(url: str) -> str:
         parts: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise JournalUnusable(f"not a Postgres URL: {_first_line(error)}") from error
-    return f"postgres database {parts.get('dbname', '')!r} at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
+    return (
+        f"postgres database {parts.get('dbname', '')!r} at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -205,14 +205,10 @@ class Runs:
         with self.store.reading() as tx:
             return _run(_existing(tx, GET, thread_id))
 
-    def list(
-        self, *, state: RunState | None = None, after: str = "", limit: int = 1000
-    ) -> list[Run]:
+    def list(self, *, state: RunState | None = None, after: str = "", limit: int = 1000) -> list[Run]:
         """Return up to *limit* runs in order of their thread ids, from the one after *after*."""
         if state is not None and state not in get_args(RunState):
-            raise InputRefused(
-                f"there is no run state {state!r}; there are {', '.join(get_args(RunState))}"
-            )
+            raise InputRefused(f"there is no run state {state!r}; there are {', '.join(get_args(RunState))}")
         with self.store.reading() as tx:
             return [_run(row) for row in tx.all(LIST, state=state or "", after=after, limit=limit)]
 
@@ -242,9 +238,7 @@ class Runs:
                 run = _run(_existing(tx, GET, thread_id))
                 if run.state == "done":
                     return run
-                raise RunDead(
-                    f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}"
-                )
+                raise RunDead(f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}")
             run = _run(row)
             _audit(tx, run, "run.start", actor=lease.owner, attempt=run.attempts, head=head)
             return run
@@ -300,9 +294,7 @@ class Runs:
             row = tx.one(REDRIVE, thread_id=thread_id)
             if row is None:
                 run = _run(_existing(tx, GET, thread_id))
-                raise InputRefused(
-                    f"thread {thread_id!r} is {run.state}; only a dead letter is redriven"
-                )
+                raise InputRefused(f"thread {thread_id!r} is {run.state}; only a dead letter is redriven")
             run = _run(row)
             _audit(tx, run, "run.redrive", actor=principal, reason=reason)
             return run

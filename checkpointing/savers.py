@@ -89,9 +89,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
         then the only task with both whose router raised, and that one is not finished (langgraph issue 8834).
         """
         finished = not any(channel in WRITES_IDX_MAP for channel, _ in writes)
-        with self._fenced(
-            "checkpoint.put_writes", config, None, finished_task=task_id if finished else None
-        ):
+        with self._fenced("checkpoint.put_writes", config, None, finished_task=task_id if finished else None):
             super().put_writes(config, writes, task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
@@ -144,22 +142,13 @@ class FencedSaver(BaseCheckpointSaver[str]):
         """Return how to ask, inside a transaction of the store, where the thread's checkpoints come from."""
 
         def exists(tx: Tx, namespace: str, checkpoint_id: str) -> bool:
-            return (
-                tx.one(
-                    EXISTS, thread_id=thread_id, namespace=namespace, checkpoint_id=checkpoint_id
-                )
-                is not None
-            )
+            return tx.one(EXISTS, thread_id=thread_id, namespace=namespace, checkpoint_id=checkpoint_id) is not None
 
         def parent_of(tx: Tx, checkpoint_id: str) -> tuple[str | None, str] | None:
             row = tx.one(PARENT, thread_id=thread_id, checkpoint_id=checkpoint_id)
             if row is None:
                 return None
-            metadata = (
-                row["metadata"]
-                if isinstance(row["metadata"], dict)
-                else json.loads(row["metadata"])
-            )
+            metadata = row["metadata"] if isinstance(row["metadata"], dict) else json.loads(row["metadata"])
             return row["parent"], str(metadata.get("source"))
 
         return Ancestry(exists, parent_of)
@@ -283,9 +272,7 @@ def _check(tx: Tx, configurable: dict[str, Any], checkpoint_id: str | None) -> N
         )
 
 
-def _check_head(
-    tx: Tx, thread_id: str, namespace: str, *, parent: str | None, checkpoint_id: str
-) -> None:
+def _check_head(tx: Tx, thread_id: str, namespace: str, *, parent: str | None, checkpoint_id: str) -> None:
     row = tx.one(HEAD, thread_id=thread_id, namespace=namespace)
     head = row["head"] if row else None
     if head is None or head == checkpoint_id:

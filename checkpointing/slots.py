@@ -107,20 +107,14 @@ class Place:
         """
         if slot.identity is not None:
             return
-        same = (
-            self._is_same_task(tx, row)
-            if row["root"] == self.root
-            else self._is_other_branch(tx, str(row["root"]))
-        )
+        same = self._is_same_task(tx, row) if row["root"] == self.root else self._is_other_branch(tx, str(row["root"]))
         if not same:
             raise ambiguous(slot, f"{row['key']!r} is recorded for the first")
 
     def _is_same_task(self, tx: Tx, row: Row) -> bool:
         if row["task"] == self.task:
             return True
-        if self.ancestry is None or (
-            row["lease"] == self.lease.name and row["fence"] == self.lease.fence
-        ):
+        if self.ancestry is None or (row["lease"] == self.lease.name and row["fence"] == self.lease.fence):
             return False
         if str(row["task"]).split("|")[0] != self.task.split("|")[0]:
             return False

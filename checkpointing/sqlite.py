@@ -53,9 +53,7 @@ class SqliteEngine:
 
     def connect(self) -> sqlite3.Connection:
         """Return a new connection in autocommit mode, usable from any thread."""
-        connection = sqlite3.connect(
-            self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         self._all.append(connection)
         connection.execute("pragma synchronous = full")
         return connection
@@ -117,9 +115,7 @@ class SqliteEngine:
         """Find a read-only file or folder now, with one clear line, instead of at the first payment."""
         try:
             with self.writing() as cursor:
-                cursor.execute(
-                    "create table if not exists counterfoil_schema (version bigint primary key)"
-                )
+                cursor.execute("create table if not exists counterfoil_schema (version bigint primary key)")
         except StoreUnreachable as error:
             raise JournalUnusable(f"cannot write {self.path}: {error.__cause__}") from error
 
@@ -130,9 +126,7 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StoreUnreachable(
-            f"journal {path}: {_plain(error)}; nothing of this write was kept"
-        ) from error
+        raise StoreUnreachable(f"journal {path}: {_plain(error)}; nothing of this write was kept") from error
 
 
 def _plain(error: sqlite3.Error) -> str:

@@ -113,9 +113,7 @@ class Store:
                 answer it may have happened, and every transition is written so that doing it again is safe.
         """
         if held := getattr(self._open, "name", None):
-            raise CounterfoilError(
-                f"transaction {name!r} began inside transaction {held!r}; they do not nest"
-            )
+            raise CounterfoilError(f"transaction {name!r} began inside transaction {held!r}; they do not nest")
         self._open.name = name
         try:
             with self.engine.writing() as cursor:

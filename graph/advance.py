@@ -123,15 +123,11 @@ class Advance:
             check_nodes_exist(self.compiled, config)
             decide(self.journal, ask, snapshot, thread_id=thread_id, principal=principal)
 
-    def _admission(
-        self, given: dict[str, Any], thread_id: str, principal: str | None, submission: str
-    ) -> Admission:
+    def _admission(self, given: dict[str, Any], thread_id: str, principal: str | None, submission: str) -> Admission:
         kind, content = self.journal.saver.serde.dumps_typed(given)
         try:
             digest = sha256(given, what="input")
-        except (
-            ArgumentsNotJson
-        ):  # messages, say: LangGraph's own serialisation of them is all there is
+        except ArgumentsNotJson:  # messages, say: LangGraph's own serialisation of them is all there is
             digest = hashlib.sha256(content).hexdigest()
         return Admission(thread_id, kind, content, digest, submission, principal, self.turns)
 
@@ -174,9 +170,7 @@ class Advance:
         """Book the attempt, unless this code cannot carry the run on; then the run is left untouched."""
         try:
             check_nodes_exist(self.compiled, config)
-            return self.journal.runs.start(
-                lease, thread_id, head=self.journal.saver.head(thread_id)
-            )
+            return self.journal.runs.start(lease, thread_id, head=self.journal.saver.head(thread_id))
         except BaseException:
             with suppress(Stop, TryAgain):
                 self.journal.leases.give_back(lease)
@@ -203,9 +197,7 @@ class Advance:
         """Return the recorded answers to the graph's own interrupts, by id: sent on every advance, so that none is lost."""
         if not waiting:
             return {}
-        decided = [
-            one for one in self.journal.approvals.of_thread(thread_id) if one.state == "decided"
-        ]
+        decided = [one for one in self.journal.approvals.of_thread(thread_id) if one.state == "decided"]
         return {one.interrupt_id: _answer_of(one) for one in decided if one.interrupt_id in waiting}
 
     def _rest(self, lease: Lease, run: Run, config: RunnableConfig) -> bool:

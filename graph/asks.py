@@ -62,9 +62,7 @@ class Answer:
 Ask = Start | Advance | Decide
 
 
-def thread(
-    thread_id: str, *, principal: str | None = None, submission: str | None = None
-) -> RunnableConfig:
+def thread(thread_id: str, *, principal: str | None = None, submission: str | None = None) -> RunnableConfig:
     """
     Return the config that names a thread.
 
@@ -134,9 +132,7 @@ def read_ask(given: object) -> Ask:
                 f"the input may not write {', '.join(own)}: those channels are the record of what happened"
             )
         return Start(given)
-    raise InputRefused(
-        f"the input is a mapping, None or Command(resume=...), not {type(given).__name__}"
-    )
+    raise InputRefused(f"the input is a mapping, None or Command(resume=...), not {type(given).__name__}")
 
 
 def read_config(config: RunnableConfig) -> tuple[str, str | None, str]:
@@ -190,17 +186,11 @@ def _decision(request: Shown | str, **decision: Any) -> Command[Any]:
         raise DecisionInvalid(
             "this is not an approval's request: it has no id. For a graph's own interrupt() use answer(interrupt, value)"
         )
-    return Command(
-        resume={"approval": shown["id"], "payload_hash": shown.get("payload_hash"), **decision}
-    )
+    return Command(resume={"approval": shown["id"], "payload_hash": shown.get("payload_hash"), **decision})
 
 
 def _check_thread_id(thread_id: object) -> None:
-    if (
-        not isinstance(thread_id, str)
-        or not 1 <= len(thread_id) <= LONGEST_THREAD_ID
-        or not thread_id.isprintable()
-    ):
+    if not isinstance(thread_id, str) or not 1 <= len(thread_id) <= LONGEST_THREAD_ID or not thread_id.isprintable():
         raise InputRefused(
             f"a thread id is text of 1 to {LONGEST_THREAD_ID} characters without control characters, not {thread_id!r:.80}"
         )

@@ -23,9 +23,7 @@ def check_builder(builder: StateGraph[Any, Any, Any, Any]) -> None:
         GraphRefused: the message names the node or channel and what to change.
     """
     if missing := sorted(CHANNELS - builder.channels.keys()):
-        raise GraphRefused(
-            f"the state has no channel {', '.join(missing)}: derive it from DurableState"
-        )
+        raise GraphRefused(f"the state has no channel {', '.join(missing)}: derive it from DurableState")
     if "turn" not in builder.schemas[builder.input_schema]:
         raise GraphRefused("the input schema has no channel turn: derive it from DurableState too")
     _check_nodes(builder, path="", receipts=True)
@@ -46,9 +44,7 @@ def _check_nodes(builder: StateGraph[Any, Any, Any, Any], *, path: str, receipts
                     "DurableState, or give the effect a business identity with once="
                 )
         for inner in _subgraphs(spec.runnable):
-            _check_nodes(
-                inner.builder, path=f"{where}/", receipts="effects" in inner.builder.channels
-            )
+            _check_nodes(inner.builder, path=f"{where}/", receipts="effects" in inner.builder.channels)
 
 
 def _subgraphs(runnable: object) -> Iterator[CompiledStateGraph[Any, Any, Any, Any]]:

@@ -79,9 +79,7 @@ class DurableGraph:
         with closing(passes):
             while (one := passes.next()) is not None:
                 with passes.told():
-                    result = self.compiled.invoke(
-                        one.input, one.config, durability="sync", **_checked(options)
-                    )
+                    result = self.compiled.invoke(one.input, one.config, durability="sync", **_checked(options))
         return self._output(config) if result is NOTHING else result
 
     async def ainvoke(self, given: Any, config: RunnableConfig, **options: Any) -> Any:
@@ -92,9 +90,7 @@ class DurableGraph:
         try:
             while (one := await run(passes.next)) is not None:
                 with passes.told():
-                    result = await self.compiled.ainvoke(
-                        one.input, one.config, durability="sync", **_checked(options)
-                    )
+                    result = await self.compiled.ainvoke(one.input, one.config, durability="sync", **_checked(options))
         finally:
             await asyncio.shield(run(passes.close))
         return await run(self._output, config) if result is NOTHING else result
@@ -109,16 +105,12 @@ class DurableGraph:
         with closing(passes):
             while (one := passes.next()) is not None:
                 with passes.told():
-                    for chunk in self.compiled.stream(
-                        one.input, one.config, durability="sync", **_checked(options)
-                    ):
+                    for chunk in self.compiled.stream(one.input, one.config, durability="sync", **_checked(options)):
                         one.heartbeat.pause()
                         yield chunk
                         one.heartbeat.go_on()
 
-    async def astream(
-        self, given: Any, config: RunnableConfig, **options: Any
-    ) -> AsyncIterator[Any]:
+    async def astream(self, given: Any, config: RunnableConfig, **options: Any) -> AsyncIterator[Any]:
         """As `stream`."""
         run = self.journal.bridge.run
         passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
@@ -144,15 +136,11 @@ class DurableGraph:
 
     def _output(self, config: RunnableConfig) -> Any:
         keys = self.compiled.output_channels
-        return output(
-            self.compiled.get_state(config), keys if isinstance(keys, str) else list(keys)
-        )
+        return output(self.compiled.get_state(config), keys if isinstance(keys, str) else list(keys))
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
     """Refuse to be less durable: under `async` and `exit` a kill loses whole supersteps."""
     if options.get("durability", "sync") != "sync":
-        raise InputRefused(
-            f"a durable run is always durability='sync', not {options['durability']!r}"
-        )
+        raise InputRefused(f"a durable run is always durability='sync', not {options['durability']!r}")
     return {name: value for name, value in options.items() if name != "durability"}

@@ -19,9 +19,7 @@ from checkpointing.errors import ArgumentsNotJson, DecisionInvalid, UnknownAppro
 from graph.asks import Answer, Decide
 
 
-def open_foreign(
-    journal: Journal, snapshot: StateSnapshot, *, thread_id: str, lease: Lease
-) -> list[str]:
+def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, lease: Lease) -> list[str]:
     """Make sure that everything the run waits for has its row, and return the ids of the rows."""
     own = {approval.id for approval in journal.approvals.of_thread(thread_id)}
     found = []
@@ -43,9 +41,7 @@ def open_foreign(
     return found
 
 
-def decide(
-    journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id: str, principal: str | None
-) -> None:
+def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id: str, principal: str | None) -> None:
     """
     Record the decisions a call brings, each by the approval or interrupt it names.
 
@@ -63,35 +59,19 @@ def decide(
 
 def _row(answer: Answer, rows: list[Approval], snapshot: StateSnapshot, thread_id: str) -> Approval:
     for row in reversed(rows):
-        if row.id == answer.approval_id or (
-            answer.approval_id is None and row.interrupt_id == answer.interrupt_id
-        ):
+        if row.id == answer.approval_id or (answer.approval_id is None and row.interrupt_id == answer.interrupt_id):
             return row
-    waiting = (
-        ", ".join(f"{row.id} ({row.name})" for row in rows if row.state == "pending") or "nothing"
-    )
+    waiting = ", ".join(f"{row.id} ({row.name})" for row in rows if row.state == "pending") or "nothing"
     for interrupt in snapshot.interrupts:
-        if (
-            interrupt.id == answer.interrupt_id
-            and _own_id(interrupt) is not None
-            and answer.approval_id is None
-        ):
-            raise DecisionInvalid(
-                f"the answer to interrupt {interrupt.id!r} must name approval {_own_id(interrupt)!r}"
-            )
+        if interrupt.id == answer.interrupt_id and _own_id(interrupt) is not None and answer.approval_id is None:
+            raise DecisionInvalid(f"the answer to interrupt {interrupt.id!r} must name approval {_own_id(interrupt)!r}")
     named = answer.approval_id or answer.interrupt_id
-    raise UnknownApproval(
-        f"thread {thread_id!r} has no approval {named!r}; what waits there: {waiting}"
-    )
+    raise UnknownApproval(f"thread {thread_id!r} has no approval {named!r}; what waits there: {waiting}")
 
 
 def _own_id(interrupt: Interrupt) -> str | None:
     value = interrupt.value
-    return (
-        str(value["id"])
-        if isinstance(value, Mapping) and "id" in value and "payload_hash" in value
-        else None
-    )
+    return str(value["id"]) if isinstance(value, Mapping) and "id" in value and "payload_hash" in value else None
 
 
 def _payload(value: Any) -> Any:

@@ -101,10 +101,7 @@ def _gone(compiled: Compiled, config: RunnableConfig) -> Iterator[str]:
             inside = compiled.checkpointer.get_tuple(task.state)
             known = graph.nodes.keys()
             if inside:
-                yield from (
-                    f"{task.name}/{node}"
-                    for node in _scheduled(inside.checkpoint["channel_values"]) - known
-                )
+                yield from (f"{task.name}/{node}" for node in _scheduled(inside.checkpoint["channel_values"]) - known)
 
 
 def _scheduled(values: Mapping[str, Any]) -> set[str]:

@@ -62,11 +62,7 @@ class Timeline:
     @property
     def standing(self) -> StepView | None:
         """The step the run stands in, or `None` before its first and after its last."""
-        return (
-            self.steps[-1]
-            if self.steps and self.steps[-1].ended is None and self.steps[-1].nodes
-            else None
-        )
+        return self.steps[-1] if self.steps and self.steps[-1].ended is None and self.steps[-1].nodes else None
 
 
 def timeline(graph: DurableGraph, thread_id: str) -> Timeline:
@@ -81,9 +77,7 @@ def timeline(graph: DurableGraph, thread_id: str) -> Timeline:
     entries = tuple(journal.audit.entries(thread_id))
     effects = _Effects(journal, thread_id)
     approvals = journal.approvals.of_thread(thread_id)
-    snapshots = [
-        s for s in reversed(list(graph.get_state_history(thread(thread_id)))) if _number(s) >= 0
-    ]
+    snapshots = [s for s in reversed(list(graph.get_state_history(thread(thread_id)))) if _number(s) >= 0]
     following = [*snapshots[1:], None]
     steps = tuple(
         _step(snapshot, after, entries, effects, approvals)
@@ -112,9 +106,7 @@ def _step(
         update=update,
         began=began,
         ended=ended,
-        attempts=sum(
-            1 for e in entries if e.event == "run.start" and e.body["head"] == checkpoint_id
-        ),
+        attempts=sum(1 for e in entries if e.event == "run.start" and e.body["head"] == checkpoint_id),
         waited=_waited(entries, checkpoint_id),
         effects=effects.of(nodes, update, began, finished=ended is not None),
         approvals=_approvals_of(nodes, update, approvals, finished=ended is not None),
@@ -142,15 +134,9 @@ class _Effects:
     ) -> tuple[EffectRecord, ...]:
         """The receipts say which effects a finished step asked for; in the step a run stands in, the ledger's times do."""
         if finished:
-            keys = [
-                receipt["key"] for receipt in update.get("effects", {}).values() if receipt["key"]
-            ]
-            return tuple(
-                self.own[key] if key in self.own else self.journal.effects.get(key) for key in keys
-            )
-        standing = [
-            e for e in self.own.values() if e.step.rpartition(".")[0].split("/")[0] in nodes
-        ]
+            keys = [receipt["key"] for receipt in update.get("effects", {}).values() if receipt["key"]]
+            return tuple(self.own[key] if key in self.own else self.journal.effects.get(key) for key in keys)
+        standing = [e for e in self.own.values() if e.step.rpartition(".")[0].split("/")[0] in nodes]
         # Two clocks may be at work, the store's and the host's, hence the second.
         return tuple(e for e in standing if e.claimed_at >= began - timedelta(seconds=1))
 

@@ -61,9 +61,7 @@ def approval_node(
             f"approval {name!r}: there is no decision {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}"
         )
     if on_expiry in {"edit", "respond"}:
-        raise ValueError(
-            f"approval {name!r}: on_expiry is approve or reject; nobody is there to edit"
-        )
+        raise ValueError(f"approval {name!r}: on_expiry is approve or reject; nobody is there to edit")
 
     def question(state: State, config: RunnableConfig) -> Question:
         here = visit(config)
@@ -97,9 +95,7 @@ def approval_node(
     return ApprovalNode(run, arun, name=name)
 
 
-def _taken(
-    journal: Journal, approval: Approval, answer: object, config: RunnableConfig
-) -> Approval:
+def _taken(journal: Journal, approval: Approval, answer: object, config: RunnableConfig) -> Approval:
     """Record *answer* if it is a decision on this very approval; anything else is somebody's answer to something else."""
     if isinstance(answer, Mapping) and answer.get("approval") == approval.id:
         return journal.approvals.decide(approval.id, answer, principal=principal_of(config))

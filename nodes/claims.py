@@ -32,9 +32,7 @@ APPROVAL_LIMIT = 100_000
 APPROVAL_TTL = timedelta(days=3)
 
 Facts = Literal["unchanged", "changed", "withdrawn", "lapsed"]
-Outcome = Literal[
-    "paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "not_covered"
-]
+Outcome = Literal["paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "not_covered"]
 
 
 class ClaimState(DurableState):
@@ -93,9 +91,7 @@ def fetch_policy(outside: Outside) -> Step:
     """Read the policy the claim is made under."""
 
     def read(state: ClaimState) -> dict[str, Any]:
-        return {
-            "policy": outside.claims.policy(state["claim"]["policy_number"]).model_dump(mode="json")
-        }
+        return {"policy": outside.claims.policy(state["claim"]["policy_number"]).model_dump(mode="json")}
 
     return read
 
@@ -106,9 +102,7 @@ def assess(outside: Outside, journal: Journal) -> EffectNode:
     def arguments(state: Any) -> dict[str, Any]:
         return {"claim": state["claim"], "policy": state["policy"]}
 
-    return model_node(
-        outside.assess, journal, name="assess", arguments=arguments, into="assessment"
-    )
+    return model_node(outside.assess, journal, name="assess", arguments=arguments, into="assessment")
 
 
 def compute_payout(state: ClaimState) -> dict[str, Any]:

@@ -62,9 +62,7 @@ def effect_node(
     if not isinstance(effect, Effect):
         raise TypeError(f"effect_node() takes what @effect made, not {effect!r}")
     if arguments is None and approval is None:
-        raise TypeError(
-            f"effect_node({effect.name!r}) needs `arguments`, or an `approval` whose payload they are"
-        )
+        raise TypeError(f"effect_node({effect.name!r}) needs `arguments`, or an `approval` whose payload they are")
     work = _Work(effect, journal, arguments, into, approval)
     node = EffectNode(work.run, work.arun, name=effect.name)
     node.effect = effect
@@ -115,9 +113,7 @@ class _Work:
                 ) from asks
         return self._done(here, step, record)
 
-    def _enter(
-        self, state: State, config: RunnableConfig
-    ) -> tuple[Visit, str, dict[str, Any] | None]:
+    def _enter(self, state: State, config: RunnableConfig) -> tuple[Visit, str, dict[str, Any] | None]:
         """Return where we are, the slot's step, and the approval's record, where the effect names one."""
         here = visit(config)
         receipts = read_channel(config, "effects")
@@ -147,16 +143,10 @@ class _Work:
 
     def _slot(self, here: Visit, step: str, values: dict[str, Any]) -> Slot:
         identity = self.effect.once(values) if self.effect.once else None
-        return Slot(
-            here.thread_id, step, self.effect.name, None if identity is None else str(identity)
-        )
+        return Slot(here.thread_id, step, self.effect.name, None if identity is None else str(identity))
 
-    def _request(
-        self, slot: Slot, at: Place, values: dict[str, Any], approved: Mapping[str, Any] | None
-    ) -> Request:
-        lasting = {
-            name: value for name, value in values.items() if name not in self.effect.volatile
-        }
+    def _request(self, slot: Slot, at: Place, values: dict[str, Any], approved: Mapping[str, Any] | None) -> Request:
+        lasting = {name: value for name, value in values.items() if name not in self.effect.volatile}
         digest = sha256(lasting, what="arguments")[:DIGEST_LENGTH]
         return Request(
             slot=slot,

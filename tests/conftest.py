@@ -8,6 +8,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,13 +23,13 @@ ENGINES = ("sqlite", "postgres")
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a Postgres server: the one given, or one started here."""
+def postgres_server() -> Iterator[str]:
+    """The URL of a Postgres server: the one given, or one started here, away from pytest's folders, which other test runs clear."""
     given = os.environ.get("COUNTERFOIL_TEST_POSTGRES")
     if given:
         yield given
         return
-    with throwaway_postgres(tmp_path_factory.mktemp("postgres")) as url:
+    with TemporaryDirectory(prefix="counterfoil-") as folder, throwaway_postgres(Path(folder)) as url:
         yield url
 
 

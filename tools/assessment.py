@@ -51,9 +51,7 @@ class Assessment(Record):
     summary: Annotated[str, Field(min_length=1, max_length=500)]
 
 
-def assessed(
-    claim: Claim, policy: Policy, lines: tuple[AssessedLine, ...], summary: str
-) -> Assessment:
+def assessed(claim: Claim, policy: Policy, lines: tuple[AssessedLine, ...], summary: str) -> Assessment:
     """Return the assessment that follows from which *lines* are covered."""
     covered = sum(line.amount for line in lines if line.covered)
     total = sum(line.amount for line in lines)

@@ -78,9 +78,7 @@ def model_assessor(model: BaseChatModel) -> Assessor:
             "claim": claim.model_dump(mode="json"),
             "policy": policy.model_dump(mode="json"),
         }
-        answer = structured.invoke(
-            [("system", PROMPT), ("human", json.dumps(question, ensure_ascii=False))]
-        )
+        answer = structured.invoke([("system", PROMPT), ("human", json.dumps(question, ensure_ascii=False))])
         assessment = _parsed(answer, claim.id)
         _check(assessment, claim, policy)
         return assessment.model_dump(mode="json")
@@ -116,18 +114,14 @@ def _summary(claim: Claim, policy: Policy, lines: tuple[AssessedLine, ...]) -> s
     if policy.status == "lapsed":
         return f"Policy {policy.number} has lapsed; nothing is payable."
     if not in_period(claim, policy):
-        return (
-            f"The loss on {claim.date_of_loss} is outside the policy's period; nothing is payable."
-        )
+        return f"The loss on {claim.date_of_loss} is outside the policy's period; nothing is payable."
     return f"{len(lines) - excluded} of {len(lines)} lines are covered, {excluded} excluded; the loss is in the policy's period."
 
 
 def _parsed(answer: Any, claim_id: str) -> Assessment:
     """Turn what `include_raw` gives into an assessment: `{"raw", "parsed", "parsing_error"}`."""
     if error := answer["parsing_error"]:
-        raise Rejected(
-            f"the model's assessment of claim {claim_id} is none: {type(error).__name__}"
-        ) from error
+        raise Rejected(f"the model's assessment of claim {claim_id} is none: {type(error).__name__}") from error
     if not isinstance(answer["parsed"], Assessment):
         raise Rejected(f"the model answered claim {claim_id} without an assessment")
     return answer["parsed"]
@@ -135,9 +129,7 @@ def _parsed(answer: Any, claim_id: str) -> Assessment:
 
 def _check(said: Assessment, claim: Claim, policy: Policy) -> None:
     """Raise `Rejected` where the model's answer disagrees with the estimate, the policy or the arithmetic."""
-    for number, (line, estimated) in enumerate(
-        zip(said.lines, claim.estimate, strict=False), start=1
-    ):
+    for number, (line, estimated) in enumerate(zip(said.lines, claim.estimate, strict=False), start=1):
         if (line.description, line.category, line.amount) != (
             estimated.description,
             estimated.category,
@@ -145,18 +137,10 @@ def _check(said: Assessment, claim: Claim, policy: Policy) -> None:
         ):
             raise Rejected(f"the model changed line {number} of the estimate of claim {claim.id}")
         if line.covered and line.category in policy.exclusions:
-            raise Rejected(
-                f"the model covers line {number} of claim {claim.id}; the policy excludes {line.category}"
-            )
+            raise Rejected(f"the model covers line {number} of claim {claim.id}; the policy excludes {line.category}")
     if len(said.lines) != len(claim.estimate):
-        raise Rejected(
-            f"the model assessed {len(said.lines)} of {len(claim.estimate)} lines of claim {claim.id}"
-        )
+        raise Rejected(f"the model assessed {len(said.lines)} of {len(claim.estimate)} lines of claim {claim.id}")
     right = assessed(claim, policy, said.lines, said.summary)
-    wrong = [
-        name for name in Assessment.model_fields if getattr(said, name) != getattr(right, name)
-    ]
+    wrong = [name for name in Assessment.model_fields if getattr(said, name) != getattr(right, name)]
     if wrong:
-        raise Rejected(
-            f"the model's numbers for claim {claim.id} do not follow from the estimate: {', '.join(wrong)}"
-        )
+        raise Rejected(f"the model's numbers for claim {claim.id} do not follow from the estimate: {', '.join(wrong)}")

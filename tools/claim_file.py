@@ -84,9 +84,7 @@ def _check_json(path: Path, text: str) -> None:
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        _refuse(
-            path, f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}", error
-        )
+        _refuse(path, f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}", error)
     except RecursionError as error:
         _refuse(path, f"is nested too deeply; a claim file has at most {MAX_DEPTH} levels", error)
     except _NotAllowed as error:
@@ -105,13 +103,9 @@ def _check_document(path: Path, folder: Path, index: int, document: Document) ->
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, up to Python 3.12
         _refuse(path, f"{field} cannot be read; it names a file beside the claim file", error)
     if not target.is_relative_to(folder):
-        _refuse(
-            path, f"{field} leads out of the claim's folder; documents lie beside the claim file"
-        )
+        _refuse(path, f"{field} leads out of the claim's folder; documents lie beside the claim file")
     if not found:
-        _refuse(
-            path, f"{field} names {document.path!r}, and there is no such file in {folder.name}"
-        )
+        _refuse(path, f"{field} names {document.path!r}, and there is no such file in {folder.name}")
 
 
 class _NotAllowed(ValueError):
@@ -128,9 +122,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _NotAllowed(
-        f"has {name}, which is no number in JSON; amounts are integers of minor units"
-    )
+    raise _NotAllowed(f"has {name}, which is no number in JSON; amounts are integers of minor units")
 
 
 def _depth(value: object) -> int:
@@ -138,18 +130,14 @@ def _depth(value: object) -> int:
     depth, level = 0, [value]
     while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
-        level = [
-            inner for item in level for inner in (item.values() if isinstance(item, dict) else item)
-        ]
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
     return depth
 
 
 def _wanted(errors: list[ErrorDetails]) -> str:
     """Say the first error, and how many more there are."""
     first, more = errors[0], len(errors) - 1
-    field = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{_shown(part)}" for part in first["loc"]
-    ).lstrip(".")
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{_shown(part)}" for part in first["loc"]).lstrip(".")
     message = first["msg"].removeprefix("Value error, ")
     said = f"{field}: {message}" if field else message
     return f"{said} (and {more} more)" if more else said

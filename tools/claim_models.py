@@ -27,24 +27,16 @@ Currency: TypeAlias = Literal["CHF", "EUR", "GBP", "USD"]
 Amount: TypeAlias = Annotated[int, Field(ge=0, le=10**12)]
 """Minor units. The ceiling is far above any claim and far below 2^53, where JSON readers begin to disagree."""
 
-Line: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=200)
-]
+Line: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=200)]
 """One line of text."""
 
-Category: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=40)
-]
+Category: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=40)]
 """A lower-case word that estimates and policies share."""
 
-ClaimId: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]*$", max_length=64)
-]
+ClaimId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]*$", max_length=64)]
 """The carrier's number of a claim or a policy; it can stand in a URL as it is."""
 
-RelativePath: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f\\]+$", max_length=200)
-]
+RelativePath: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f\\]+$", max_length=200)]
 """A path with forward slashes; `load_claim_file` checks that it stays in the folder."""
 
 
@@ -55,9 +47,7 @@ class ClaimFileInvalid(Refused, ValueError):
 class Record(BaseModel):
     """What all records share: no coercion, no unknown field, no NaN, no change after the making."""
 
-    model_config = ConfigDict(
-        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
-    )
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class EstimateLine(Record):

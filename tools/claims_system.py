@@ -101,6 +101,4 @@ def _record(model: type[Model], value: Any) -> Model:
     try:
         return model.model_validate(value, strict=False)
     except ValidationError as error:
-        raise Unreachable(
-            f"the claims system answered a {model.__name__} that this version cannot read"
-        ) from error
+        raise Unreachable(f"the claims system answered a {model.__name__} that this version cannot read") from error

@@ -19,9 +19,7 @@ RESEND = Receiver(honours_keys=True, key_life=timedelta(hours=24), max_key_lengt
 RESEND_URL = "https://api.resend.com"
 
 
-def notify_effect(
-    *, api_key: str, sender: str, base_url: str = RESEND_URL, timeout_s: float = 10.0
-) -> Effect:
+def notify_effect(*, api_key: str, sender: str, base_url: str = RESEND_URL, timeout_s: float = 10.0) -> Effect:
     """
     Return the effect `notify`, which writes as *sender* ("Claims <claims@carrier.example>").
 
@@ -49,9 +47,7 @@ def _message_id(answer: Answer) -> str:
         if not (message_id := answer.text("id")):
             raise Unreachable(f"the mail service answered {answer.status} without an id")
         return message_id
-    said = (
-        f"the mail service answered {answer.status} {answer.text('name')}: {answer.text('message')}"
-    )
+    said = f"the mail service answered {answer.status} {answer.text('name')}: {answer.text('message')}"
     if answer.text("name") == "invalid_idempotent_request":
         raise KeyMismatch(said)
     if answer.text("name") == "concurrent_idempotent_requests":

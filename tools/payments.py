@@ -101,15 +101,11 @@ def _found(client: stripe.StripeClient, key: str) -> dict[str, Any] | None:
     return next(map(_outcome, made), None)
 
 
-def _made_all_the_same(
-    client: stripe.StripeClient, key: str, error: stripe.StripeError
-) -> dict[str, Any]:
+def _made_all_the_same(client: stripe.StripeClient, key: str, error: stripe.StripeError) -> dict[str, Any]:
     """Return the payment that was made although the answer was a 5xx; else raise what *error* means."""
     found = None
     if _status(error) >= 500:
-        with contextlib.suppress(
-            stripe.StripeError
-        ):  # the first error stands: it says that nothing is known
+        with contextlib.suppress(stripe.StripeError):  # the first error stands: it says that nothing is known
             found = _found(client, key)
     if found is None:
         raise _meaning(error)(_said(error)) from error
@@ -134,9 +130,7 @@ def _meaning(error: stripe.StripeError) -> type[ToolError]:
         return KeyInUse
     if isinstance(error, stripe.CardError) or _code(error) in DECLINING_CODES:
         return Declined
-    if isinstance(error, stripe.AuthenticationError) or (
-        400 <= status < 500 and status not in {409, 429}
-    ):
+    if isinstance(error, stripe.AuthenticationError) or (400 <= status < 500 and status not in {409, 429}):
         return Rejected
     return Unreachable
 

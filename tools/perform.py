@@ -134,9 +134,7 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
         raise
     except KeyMismatch as other:
         ledger.doubt(claim, why=str(other))
-        raise EffectConflict(
-            f"the receiver knows key {key!r} with another payload: {other}"
-        ) from other
+        raise EffectConflict(f"the receiver knows key {key!r} with another payload: {other}") from other
     except _PersonNeeded as cause:
         ledger.doubt(
             claim,
@@ -147,9 +145,7 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
         if effect.receiver.repeatable:
             raise  # calling again does no harm, so this is a node's error like any other
         ledger.doubt(claim, why=str(unknown))
-        raise EffectUnsettled(
-            f"effect {key!r}: {unknown}; advancing the run asks again with the same key"
-        ) from unknown
+        raise EffectUnsettled(f"effect {key!r}: {unknown}; advancing the run asks again with the same key") from unknown
     return ledger.settle(claim, outcome)
 
 
@@ -182,9 +178,7 @@ def _obtain(effect: Effect, claim: Claim, tried: _Tried) -> Steps[Any]:
         yield Wait(effect.receiver.backoff * 2 ** (attempt - 1))
 
 
-def _found(
-    effect: Effect, age: timedelta, since_call: timedelta, keyed: dict[str, Any]
-) -> Steps[Any]:
+def _found(effect: Effect, age: timedelta, since_call: timedelta, keyed: dict[str, Any]) -> Steps[Any]:
     """Look a doubtful call up where the profile says so; `None` means: call."""
     move = _move(effect, age)
     if move == "call":

@@ -41,9 +41,7 @@ class Receiver:
     def __post_init__(self) -> None:
         """Refuse a profile that says nothing sensible."""
         if self.max_key_length < 35:
-            raise ValueError(
-                f"max_key_length is {self.max_key_length}: the short form of a key has 35 characters"
-            )
+            raise ValueError(f"max_key_length is {self.max_key_length}: the short form of a key has 35 characters")
         if self.attempts < 1:
             raise ValueError(f"attempts is {self.attempts}: an effect is called at least once")
 

@@ -46,21 +46,15 @@ def call(
         Unreachable: nobody knows whether it was executed.
     """
     try:
-        response = httpx.request(
-            method, url, json=body, headers=headers, timeout=timeout_s, verify=_trusted()
-        )
+        response = httpx.request(method, url, json=body, headers=headers, timeout=timeout_s, verify=_trusted())
     except httpx.RequestError as error:
-        raise Unreachable(
-            f"{method} {url} got no answer: {type(error).__name__}: {error}"
-        ) from error
+        raise Unreachable(f"{method} {url} got no answer: {type(error).__name__}: {error}") from error
     if response.status_code >= 500 or response.status_code == 429:
         raise Unreachable(f"{method} {url} answered {response.status_code}")
     try:
         return Answer(response.status_code, response.json())
     except ValueError as error:
-        raise Unreachable(
-            f"{method} {url} answered {response.status_code} with a body that is no JSON"
-        ) from error
+        raise Unreachable(f"{method} {url} answered {response.status_code} with a body that is no JSON") from error
 
 
 @cache

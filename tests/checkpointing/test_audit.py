@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from checkpointing import Journal
 from checkpointing.approvals import Question
 from checkpointing.runs import Admission
-
+from tests.support.small_claim import act, small_claim
 
 COPY = """
 insert into runs select 'c', state, reason, waits_for, error, input_type, input, input_digest, submission, turn, attempts,
@@ -20,16 +22,12 @@ from runs where thread_id = 'a'
 def whole(journal: Journal) -> Journal:
     """A journal with two threads and a decided approval."""
     for thread_id in ("a", "b"):
-        journal.runs.admit(
-            Admission(thread_id, "json", b"{}", "digest", "", "clerk-1", takes_turns=False)
-        )
+        journal.runs.admit(Admission(thread_id, "json", b"{}", "digest", "", "clerk-1", takes_turns=False))
         asked = journal.approvals.open(
             Question(thread_id, "approve", "payout", 0, {"amount": 5}, ("approve", "reject")),
             lease=None,
         )
-        journal.approvals.decide(
-            asked.id, {"type": "approve", "reason": "fine"}, principal="adjuster-17"
-        )
+        journal.approvals.decide(asked.id, {"type": "approve", "reason": "fine"}, principal="adjuster-17")
     return journal
 
 
@@ -52,6 +50,9 @@ def test_a_whole_record(whole: Journal) -> None:
         ("delete from audit where thread_id = 'a' and seq = 3", "the chain ends at entry 2 and its head is 3"),
         ("delete from audit_heads where thread_id = 'a'", "its entries is not in the audit"),
         (COPY, "a run is not in the audit"),
+        ("update approvals set decided_by = 'mallory' where thread_id = 'a'", "has another decision than was recorded"),
+        ("update approvals set payload = '{\"amount\": 6}' where thread_id = 'a'", "asks about another payload than was recorded"),
+        ("delete from approvals where thread_id = 'a'", "is in the audit and not among the approvals"),
     ],
 )  # fmt: skip
 def test_tampering_is_found(whole: Journal, tampering: str, found: str) -> None:
@@ -73,3 +74,32 @@ def test_a_thread_that_was_erased_from_the_audit_is_missed(whole: Journal) -> No
 
 def test_no_payload_is_in_the_audit(whole: Journal) -> None:
     assert "amount" not in str(whole.audit.entries("a"))
+
+
+@pytest.mark.parametrize(
+    ("tampering", "found"),
+    [
+        (
+            "update effects set outcome = '{\"paid\": 6}'",
+            "is settled with another outcome than was recorded",
+        ),
+        (
+            "update effects set state = 'in_doubt'",
+            "is in_doubt with another outcome than was recorded",
+        ),
+        ("delete from effects", "is in the audit and not in the ledger"),
+    ],
+)
+def test_an_effect_that_was_changed_by_hand_is_found(
+    journal: Journal, tmp_path: Path, tampering: str, found: str
+) -> None:
+    graph = small_claim(journal, tmp_path)
+    act(graph, "submit")
+    act(graph, "approve")
+    assert list(journal.audit.verify()) == []
+    with journal.store.transaction("test.tamper") as tx:
+        tx.all(tampering)
+
+    faults = list(journal.audit.verify())
+    assert len(faults) == 3
+    assert all(fault.endswith(found) for fault in faults)

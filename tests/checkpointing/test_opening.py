@@ -132,9 +132,7 @@ def test_of_three_processes_that_open_an_empty_database_one_migrates(
     for _ in range(5):
         url = new_url()
         barrier, said = spawn.Barrier(3), spawn.Queue()
-        processes = [
-            spawn.Process(target=open_at, args=(url, barrier, said), daemon=True) for _ in range(3)
-        ]
+        processes = [spawn.Process(target=open_at, args=(url, barrier, said), daemon=True) for _ in range(3)]
         for process in processes:
             process.start()
 

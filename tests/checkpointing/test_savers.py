@@ -40,9 +40,7 @@ def checkpoint(checkpoint_id: str) -> Any:
     return {**empty_checkpoint(), "id": checkpoint_id}
 
 
-def put(
-    journal: Journal, lease: Lease | None, checkpoint_id: str, parent: str | None = None
-) -> None:
+def put(journal: Journal, lease: Lease | None, checkpoint_id: str, parent: str | None = None) -> None:
     journal.saver.put(
         config(lease, parent),
         checkpoint(checkpoint_id),
@@ -56,9 +54,7 @@ def put_writes(journal: Journal, lease: Lease | None, checkpoint_id: str) -> Non
 
 
 def stored(journal: Journal) -> list[str]:
-    return [
-        found.config["configurable"]["checkpoint_id"] for found in journal.saver.list(config(None))
-    ]
+    return [found.config["configurable"]["checkpoint_id"] for found in journal.saver.list(config(None))]
 
 
 def test_the_holder_writes(journal: Journal) -> None:
@@ -94,9 +90,7 @@ def test_who_gave_the_lease_back_writes_nothing(journal: Journal) -> None:
         put(journal, lease, "1")
 
 
-def test_an_expired_lease_that_nobody_took_still_writes(
-    journal: Journal, clock: MovingClock
-) -> None:
+def test_an_expired_lease_that_nobody_took_still_writes(journal: Journal, clock: MovingClock) -> None:
     lease = journal.leases.take(NAME)
     clock.move(10 * DURATION)
     put(journal, lease, "1")
@@ -104,9 +98,7 @@ def test_an_expired_lease_that_nobody_took_still_writes(
     assert stored(journal) == ["1"]
 
 
-def test_without_a_lease_one_writes_only_while_nobody_holds_one(
-    journal: Journal, clock: MovingClock
-) -> None:
+def test_without_a_lease_one_writes_only_while_nobody_holds_one(journal: Journal, clock: MovingClock) -> None:
     put(journal, None, "1")
     lease = journal.leases.take(NAME)
     with pytest.raises(RunBusy):

@@ -64,9 +64,7 @@ def test_a_sent_node_is_handed_its_argument_and_reads_the_channel() -> None:
 
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node("node", RunnableLambda(node))
-    builder.add_conditional_edges(
-        START, lambda state: [Send("node", {"n": n}) for n in range(2)], ["node"]
-    )
+    builder.add_conditional_edges(START, lambda state: [Send("node", {"n": n}) for n in range(2)], ["node"])
     builder.compile(checkpointer=InMemorySaver()).invoke({"amount": 5}, THREAD)
 
     assert sorted(seen, key=str) == [({"n": 0}, 5, (PUSH, 0)), ({"n": 1}, 5, (PUSH, 1))]
@@ -94,33 +92,23 @@ def test_the_head_schedules_nodes_by_channels_named_for_them() -> None:
 
 
 def test_a_key_the_state_does_not_have_is_dropped() -> None:
-    graph = compiled(
-        InMemorySaver(), (START, "node"), node=lambda state: {"amount": 6, "unknown": 7}
-    )
+    graph = compiled(InMemorySaver(), (START, "node"), node=lambda state: {"amount": 6, "unknown": 7})
 
     assert graph.invoke({"amount": 5}, THREAD) == {"amount": 6}
 
 
 def test_steps_count_from_the_input() -> None:
-    graph = compiled(
-        InMemorySaver(), (START, "one"), ("one", "two"), one=lambda state: {}, two=lambda state: {}
-    )
+    graph = compiled(InMemorySaver(), (START, "one"), ("one", "two"), one=lambda state: {}, two=lambda state: {})
     graph.invoke({"amount": 5}, THREAD)
-    history = [
-        (snapshot.metadata["step"], snapshot.next) for snapshot in graph.get_state_history(THREAD)
-    ]
+    history = [(snapshot.metadata["step"], snapshot.next) for snapshot in graph.get_state_history(THREAD)]
 
     assert history == [(2, ()), (1, ("two",)), (0, ("one",)), (-1, ("__start__",))]
 
 
 def test_a_renamed_node_is_dropped_in_silence() -> None:
     saver = InMemorySaver()
-    compiled(saver, (START, "ask"), ask=lambda state: {"answers": [interrupt("?")]}).invoke(
-        {"amount": 5}, THREAD
-    )
-    renamed = compiled(
-        saver, (START, "question"), question=lambda state: {"answers": [interrupt("?")]}
-    )
+    compiled(saver, (START, "ask"), ask=lambda state: {"answers": [interrupt("?")]}).invoke({"amount": 5}, THREAD)
+    renamed = compiled(saver, (START, "question"), question=lambda state: {"answers": [interrupt("?")]})
 
     assert renamed.get_state(THREAD).next == ()
     assert renamed.invoke(Command(resume="yes"), THREAD) == {"amount": 5}
@@ -161,21 +149,17 @@ def test_a_plain_resume_answers_the_next_question_too() -> None:
     assert graph.invoke(None, THREAD)["answers"] == ["one", "one"]
 
 
-def test_a_resume_of_an_unknown_thread_raises_nothing() -> None:
+def test_a_resume_of_an_unknown_thread_starts_a_run_without_input() -> None:
     graph = compiled(InMemorySaver(), (START, "node"), node=lambda state: {"amount": 6})
     graph.invoke(Command(resume="yes"), THREAD)
 
-    assert graph.get_state(THREAD).values == {}
+    assert graph.get_state(THREAD).values == {"amount": 6}
 
 
 def test_an_edited_checkpoint_is_a_new_one_of_its_own_kind() -> None:
-    graph = compiled(
-        InMemorySaver(), (START, "one"), ("one", "two"), one=lambda state: {}, two=lambda state: {}
-    )
+    graph = compiled(InMemorySaver(), (START, "one"), ("one", "two"), one=lambda state: {}, two=lambda state: {})
     graph.invoke({"amount": 5}, THREAD)
-    before = next(
-        snapshot for snapshot in graph.get_state_history(THREAD) if snapshot.next == ("two",)
-    )
+    before = next(snapshot for snapshot in graph.get_state_history(THREAD) if snapshot.next == ("two",))
     graph.update_state(before.config, {"amount": 6})
     edited = graph.get_state(THREAD)
     graph.invoke(None, before.config)

@@ -23,9 +23,7 @@ def test_the_saver_passes_every_capability_it_claims(new_url: Callable[[], str])
     report = asyncio.run(validate(saver))
 
     claimed = {name for name, result in report.results.items() if result.detected}
-    failures = {
-        name: report.results[name].failures for name in claimed if not report.results[name].passed
-    }
+    failures = {name: report.results[name].failures for name in claimed if not report.results[name].passed}
     assert failures == {}
     assert claimed == BASE
     assert all(report.results[name].tests_passed > 0 for name in claimed)

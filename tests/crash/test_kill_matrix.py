@@ -60,9 +60,7 @@ def check_once(journal: Journal, folder: Path) -> None:
     assert len(Bank(folder / "post").executed) == 1
     assert {record.state for record in journal.effects.list(thread_id=THREAD)} == {"settled"}
     assert len(journal.effects.list(thread_id=THREAD)) == 3
-    decided = [
-        approval for approval in journal.approvals.of_thread(THREAD) if approval.state == "decided"
-    ]
+    decided = [approval for approval in journal.approvals.of_thread(THREAD) if approval.state == "decided"]
     assert len(decided) == 1
     assert list(journal.audit.verify()) == []
     journal.close()

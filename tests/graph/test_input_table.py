@@ -109,9 +109,7 @@ def asked(state: dict[str, Any]) -> dict[str, Any]:
     return request
 
 
-def test_a_claim_is_paid_once_after_it_was_approved(
-    graph: DurableGraph, bank: Bank, call: Caller
-) -> None:
+def test_a_claim_is_paid_once_after_it_was_approved(graph: DurableGraph, bank: Bank, call: Caller) -> None:
     parked = call(graph, INPUT, THREAD)
     assert graph.journal.runs.get("claim-0042").state == "parked"
     done = call(graph, approve(asked(parked)), ADJUSTER)
@@ -153,9 +151,7 @@ def test_none_leaves_a_parked_run_parked(graph: DurableGraph, bank: Bank, call: 
     assert bank.calls == []
 
 
-def test_none_on_a_done_run_returns_the_result(
-    graph: DurableGraph, bank: Bank, call: Caller
-) -> None:
+def test_none_on_a_done_run_returns_the_result(graph: DurableGraph, bank: Bank, call: Caller) -> None:
     done = call(graph, approve(asked(call(graph, INPUT, THREAD))), ADJUSTER)
 
     assert call(graph, None, THREAD)["payment"] == done["payment"]
@@ -179,9 +175,7 @@ def test_a_rejected_claim_is_not_paid(graph: DurableGraph, bank: Bank, call: Cal
     assert graph.journal.runs.get("claim-0042").state == "done"
 
 
-def test_what_an_edit_made_of_the_payload_is_what_is_paid(
-    graph: DurableGraph, bank: Bank, call: Caller
-) -> None:
+def test_what_an_edit_made_of_the_payload_is_what_is_paid(graph: DurableGraph, bank: Bank, call: Caller) -> None:
     request = asked(call(graph, INPUT, THREAD))
     call(graph, edit(request, {"claim_id": "0042", "amount": 100_000}), ADJUSTER)
 
@@ -199,12 +193,8 @@ def test_a_second_decision_is_told_who_won(graph: DurableGraph, bank: Bank, call
     assert len(bank.calls) == 1
 
 
-@pytest.mark.parametrize(
-    "resume", ["yes", True, {"type": "approve"}, {}, ["approve"], {"approval": ""}, None]
-)
-def test_a_resume_that_names_nothing_is_refused(
-    graph: DurableGraph, resume: Any, call: Caller
-) -> None:
+@pytest.mark.parametrize("resume", ["yes", True, {"type": "approve"}, {}, ["approve"], {"approval": ""}, None])
+def test_a_resume_that_names_nothing_is_refused(graph: DurableGraph, resume: Any, call: Caller) -> None:
     call(graph, INPUT, THREAD)
 
     with pytest.raises(DecisionInvalid, match="must name what it answers"):
@@ -234,9 +224,7 @@ def test_a_mistyped_approval_is_named(graph: DurableGraph, call: Caller) -> None
         call(graph, Command(resume={"approval": "apr_oops", "type": "approve"}), ADJUSTER)
 
 
-def test_an_interrupt_id_map_must_name_our_approval_all_the_same(
-    graph: DurableGraph, bank: Bank, call: Caller
-) -> None:
+def test_an_interrupt_id_map_must_name_our_approval_all_the_same(graph: DurableGraph, bank: Bank, call: Caller) -> None:
     interrupt = call(graph, INPUT, THREAD)["__interrupt__"][0]
     with pytest.raises(DecisionInvalid, match=interrupt.value["id"]):
         call(graph, answer(interrupt, {"type": "approve"}), ADJUSTER)
@@ -265,9 +253,7 @@ def test_a_checkpoint_id_is_refused_and_names_the_way(graph: DurableGraph, call:
         call(graph, None, old)
 
 
-@pytest.mark.parametrize(
-    "given", ["text", 7, ["a"], {"turn": 3}, {"effects": {}}, {"approvals": {"payout": {}}}]
-)
+@pytest.mark.parametrize("given", ["text", 7, ["a"], {"turn": 3}, {"effects": {}}, {"approvals": {"payout": {}}}])
 def test_other_input_is_refused(graph: DurableGraph, given: Any, call: Caller) -> None:
     with pytest.raises(InputRefused):
         call(graph, given, THREAD)

@@ -143,9 +143,7 @@ def test_a_redrive_goes_on_from_the_last_checkpoint(journal: Journal, bank: Bank
         journal.runs.redrive("claim-0042", principal="operator-1")
 
 
-def test_a_router_that_raises_after_its_node_is_not_taken_for_an_end(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_router_that_raises_after_its_node_is_not_taken_for_an_end(journal: Journal, bank: Bank) -> None:
     """LangGraph goes on as if nothing were left (its issue 8834)."""
 
     def router(state: State) -> str:
@@ -169,9 +167,7 @@ def test_a_router_that_raises_after_its_node_is_not_taken_for_an_end(
     assert len(bank.calls) == 1
 
 
-def test_a_worker_that_dies_costs_one_attempt_and_its_lease_expires(
-    journal: Journal, clock: MovingClock
-) -> None:
+def test_a_worker_that_dies_costs_one_attempt_and_its_lease_expires(journal: Journal, clock: MovingClock) -> None:
     graph = single(lambda state: {"rounds": 1}, journal)
     journal.runs.admit(graph._advance._admission({}, "claim-0042", None, ""))
     dead = journal.leases.take(thread_lease("claim-0042"))
@@ -187,9 +183,7 @@ def test_a_worker_that_dies_costs_one_attempt_and_its_lease_expires(
         journal.runs.finish(dead, "claim-0042")
 
 
-def test_a_host_whose_clock_is_behind_changes_nothing(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_whose_clock_is_behind_changes_nothing(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
 
     def node(state: State) -> dict[str, Any]:
@@ -203,9 +197,7 @@ def test_a_host_whose_clock_is_behind_changes_nothing(
         graph.invoke({}, THREAD)
     head = journal.saver.head("claim-0042")
     with monkeypatch.context() as behind:
-        behind.setattr(
-            _checkpoint, "uuid6", lambda clock_seq=None: "1f000000-0000-6000-8000-000000000000"
-        )
+        behind.setattr(_checkpoint, "uuid6", lambda clock_seq=None: "1f000000-0000-6000-8000-000000000000")
         for _ in range(3):
             with pytest.raises(ClockBehind, match="clock"):
                 graph.invoke(None, THREAD)
@@ -291,9 +283,7 @@ def test_a_consumer_that_leaves_a_stream_gives_the_run_back(journal: Journal) ->
     assert graph.invoke(None, THREAD)["rounds"] == 2
 
 
-def test_a_consumer_that_pauses_longer_than_the_lease_loses_it(
-    journal: Journal, clock: MovingClock
-) -> None:
+def test_a_consumer_that_pauses_longer_than_the_lease_loses_it(journal: Journal, clock: MovingClock) -> None:
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node("one", lambda state: {"rounds": 1})
     builder.add_node("two", count)
@@ -332,9 +322,7 @@ def test_an_overdue_question_gets_its_outcome_from_whoever_advances(
     assert bank.calls == []
 
 
-def test_an_expiry_that_counts_as_approval_pays(
-    journal: Journal, bank: Bank, clock: MovingClock
-) -> None:
+def test_an_expiry_that_counts_as_approval_pays(journal: Journal, bank: Bank, clock: MovingClock) -> None:
     graph = durable(asking(journal, bank, ttl=DAY, on_expiry="approve"), journal)
     parked(graph)
     clock.move(DAY - timedelta(seconds=1))
@@ -385,9 +373,7 @@ def test_a_payload_that_changed_supersedes_the_question(journal: Journal, bank: 
     builder.nodes.pop("approve")
     builder.add_node(
         "approve",
-        approval_node(
-            "payout", journal, payload=lambda s: {"claim_id": "1", "amount": next(amounts)}
-        ),
+        approval_node("payout", journal, payload=lambda s: {"claim_id": "1", "amount": next(amounts)}),
     )
     graph = durable(builder, journal)
     first = parked(graph)
@@ -474,14 +460,10 @@ def test_a_state_that_claims_an_approval_is_not_believed(journal: Journal, bank:
     assert bank.calls == []
 
 
-def test_a_decision_recorded_elsewhere_is_read_at_the_next_advance(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_decision_recorded_elsewhere_is_read_at_the_next_advance(journal: Journal, bank: Bank) -> None:
     graph = durable(asking(journal, bank), journal)
     request = parked(graph)
-    journal.approvals.decide(
-        request["id"], {"type": "approve", "principal": "mallory"}, principal="adjuster-17"
-    )
+    journal.approvals.decide(request["id"], {"type": "approve", "principal": "mallory"}, principal="adjuster-17")
     assert journal.runs.get("claim-0042").state == "admitted"
     graph.invoke(None, THREAD)
 
@@ -489,9 +471,7 @@ def test_a_decision_recorded_elsewhere_is_read_at_the_next_advance(
     assert journal.approvals.get(request["id"]).decided_by == "adjuster-17"
 
 
-def test_a_raw_resume_that_names_another_approval_decides_nothing(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_raw_resume_that_names_another_approval_decides_nothing(journal: Journal, bank: Bank) -> None:
     graph = durable(asking(journal, bank), journal)
     parked(graph)
     for value in ("yes", True, {"approval": "apr_other", "type": "approve"}, {"type": "approve"}):
@@ -567,9 +547,7 @@ def test_a_breakpoint_is_passed_with_none(journal: Journal) -> None:
 # --- the code changes ------------------------------------------------------------------------------------------------
 
 
-def test_a_run_parked_at_a_node_that_is_gone_is_refused_and_untouched(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_run_parked_at_a_node_that_is_gone_is_refused_and_untouched(journal: Journal, bank: Bank) -> None:
     request = parked(durable(asking(journal, bank), journal))
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node("other", lambda state: {"rounds": 9})
@@ -589,9 +567,7 @@ def test_a_run_parked_at_a_node_that_is_gone_is_refused_and_untouched(
     assert len(bank.calls) == 1
 
 
-def test_a_question_inside_a_subgraph_whose_node_is_gone_is_refused(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_question_inside_a_subgraph_whose_node_is_gone_is_refused(journal: Journal, bank: Bank) -> None:
     def outer(inner: StateGraph[Any, Any, Any, Any]) -> DurableGraph:
         builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
         builder.add_node("payout", inner.compile())

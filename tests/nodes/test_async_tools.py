@@ -45,9 +45,7 @@ def graph_of(pay: Effect, journal: Journal) -> DurableGraph:
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node(
         "pay",
-        effect_node(
-            pay, journal, arguments=lambda s: {"claim_id": "1", "amount": 5}, into="payment"
-        ),
+        effect_node(pay, journal, arguments=lambda s: {"claim_id": "1", "amount": 5}, into="payment"),
     )
     builder.add_edge(START, "pay")
     return durable(builder, journal)
@@ -84,9 +82,7 @@ def test_many_runs_at_once_in_one_loop(journal: Journal, bank: Bank) -> None:
     assert len(bank.executed) == 40
 
 
-def test_a_sync_tool_whose_caller_was_cancelled_is_settled_all_the_same(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_sync_tool_whose_caller_was_cancelled_is_settled_all_the_same(journal: Journal, bank: Bank) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     @effect(receiver=Receiver(attempts=1), name="pay")
@@ -147,9 +143,7 @@ def test_an_async_tool_that_was_cancelled_is_in_doubt(
     assert len(bank.calls) == calls
 
 
-def test_a_tool_that_takes_ten_leases_is_started_once(
-    opened: Callable[..., Journal], bank: Bank
-) -> None:
+def test_a_tool_that_takes_ten_leases_is_started_once(opened: Callable[..., Journal], bank: Bank) -> None:
     journal = opened(lease=timedelta(milliseconds=100))
     starts, leave = [], threading.Event()
 

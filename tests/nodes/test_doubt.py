@@ -79,9 +79,7 @@ class World:
         builder = StateGraph(State)
         builder.add_node(
             "pay",
-            effect_node(
-                pay, journal, arguments=lambda s: {"claim_id": "1", "amount": 5}, into="payment"
-            ),
+            effect_node(pay, journal, arguments=lambda s: {"claim_id": "1", "amount": 5}, into="payment"),
         )
         builder.add_edge(START, "pay")
         self.graph: DurableGraph = durable(builder, journal, attempts=3)
@@ -119,9 +117,7 @@ def test_a_young_key_is_sent_again(journal: Journal, bank: Bank, executes: bool)
     assert journal.effects.get(world.key).calls == 2
 
 
-def test_a_key_without_an_end_is_sent_again_however_old(
-    journal: Journal, bank: Bank, clock: MovingClock
-) -> None:
+def test_a_key_without_an_end_is_sent_again_however_old(journal: Journal, bank: Bank, clock: MovingClock) -> None:
     world = World(journal, bank, FOR_EVER, look_up=False)
     world.dies_in_the_tool(executes=True)
     clock.move(timedelta(days=400))
@@ -130,9 +126,7 @@ def test_a_key_without_an_end_is_sent_again_however_old(
     assert len(bank.executed) == 1
 
 
-def test_an_expired_key_is_looked_up_and_found(
-    journal: Journal, bank: Bank, clock: MovingClock
-) -> None:
+def test_an_expired_key_is_looked_up_and_found(journal: Journal, bank: Bank, clock: MovingClock) -> None:
     world = World(journal, bank, KEYED, look_up=True)
     world.dies_in_the_tool(executes=True)
     clock.move(timedelta(hours=25))
@@ -142,9 +136,7 @@ def test_an_expired_key_is_looked_up_and_found(
     assert journal.runs.get("claim-0042").state == "done"
 
 
-def test_an_expired_key_that_is_not_found_takes_a_person(
-    journal: Journal, bank: Bank, clock: MovingClock
-) -> None:
+def test_an_expired_key_that_is_not_found_takes_a_person(journal: Journal, bank: Bank, clock: MovingClock) -> None:
     world = World(journal, bank, KEYED, look_up=True)
     world.dies_in_the_tool(executes=False)
     clock.move(timedelta(hours=25))
@@ -166,9 +158,7 @@ def test_without_keys_a_look_up_decides(journal: Journal, bank: Bank, executes: 
     assert journal.runs.get("claim-0042").state == "done"
 
 
-def test_without_keys_and_look_up_a_person_decides_that_it_happened(
-    journal: Journal, bank: Bank
-) -> None:
+def test_without_keys_and_look_up_a_person_decides_that_it_happened(journal: Journal, bank: Bank) -> None:
     world = World(journal, bank, NEITHER, look_up=False)
     world.dies_in_the_tool(executes=True)
     for _ in range(3):
@@ -183,9 +173,7 @@ def test_without_keys_and_look_up_a_person_decides_that_it_happened(
     assert list(journal.audit.verify()) == []
 
 
-def test_without_keys_and_look_up_a_person_decides_that_nothing_happened(
-    journal: Journal, bank: Bank
-) -> None:
+def test_without_keys_and_look_up_a_person_decides_that_nothing_happened(journal: Journal, bank: Bank) -> None:
     world = World(journal, bank, NEITHER, look_up=False)
     world.dies_in_the_tool(executes=False)
     with pytest.raises(EffectInDoubt):
@@ -218,9 +206,7 @@ def test_resolving_says_what_is_wrong(journal: Journal, bank: Bank) -> None:
         journal.effects.resolve(world.key, happened=False, principal="operator-1")
 
 
-def test_an_unreachable_receiver_is_asked_again_under_the_same_key(
-    journal: Journal, bank: Bank
-) -> None:
+def test_an_unreachable_receiver_is_asked_again_under_the_same_key(journal: Journal, bank: Bank) -> None:
     world = World(journal, bank, KEYED, look_up=False)
     world.answers = [Unreachable("no answer")]
     done = world.graph.invoke({}, THREAD)
@@ -230,9 +216,7 @@ def test_an_unreachable_receiver_is_asked_again_under_the_same_key(
 
 
 @pytest.mark.parametrize("error", [Unreachable("no answer"), KeyInUse("still at it")])
-def test_an_answer_that_does_not_come_costs_no_attempt(
-    journal: Journal, bank: Bank, error: Exception
-) -> None:
+def test_an_answer_that_does_not_come_costs_no_attempt(journal: Journal, bank: Bank, error: Exception) -> None:
     world = World(journal, bank, KEYED, look_up=False)
     for _ in range(5):
         world.answers = [error, error]
@@ -259,9 +243,7 @@ def test_an_unreachable_model_costs_an_attempt(journal: Journal) -> None:
     builder.add_node("ask", node)
     builder.add_edge(START, "ask")
     graph = durable(builder, journal, attempts=2)
-    for _ in range(
-        3
-    ):  # the first start is at no checkpoint, and reaching the first one is progress
+    for _ in range(3):  # the first start is at no checkpoint, and reaching the first one is progress
         with pytest.raises(Unreachable):
             graph.invoke({}, THREAD)
 
@@ -305,9 +287,7 @@ def test_a_wrong_request_is_a_dead_letter_and_frees_the_slot(journal: Journal, b
     assert len(bank.calls) == 1
 
 
-def test_a_refusal_after_a_call_that_may_have_happened_frees_nothing(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_refusal_after_a_call_that_may_have_happened_frees_nothing(journal: Journal, bank: Bank) -> None:
     """An API key revoked between two attempts: the refusal says nothing about the first one."""
     world = World(journal, bank, KEYED, look_up=False)
     world.answers = [Unreachable("no answer"), Rejected("key revoked")]
@@ -329,9 +309,7 @@ def test_a_key_known_with_another_payload_is_a_conflict(journal: Journal, bank: 
     assert journal.runs.get("claim-0042").reason == "effect_conflict"
 
 
-def test_an_error_nobody_declared_leaves_the_claim_and_costs_an_attempt(
-    journal: Journal, bank: Bank
-) -> None:
+def test_an_error_nobody_declared_leaves_the_claim_and_costs_an_attempt(journal: Journal, bank: Bank) -> None:
     world = World(journal, bank, KEYED, look_up=False)
     world.answers = [ZeroDivisionError()]
     with pytest.raises(ZeroDivisionError):

@@ -45,14 +45,10 @@ def arguments(state: Any) -> dict[str, Any]:
     return {"claim_id": state["claim_id"], "amount": state["amount"]}
 
 
-def paying(
-    journal: Journal, bank: Bank, state: type = State, **options: Any
-) -> StateGraph[Any, Any, Any, Any]:
+def paying(journal: Journal, bank: Bank, state: type = State, **options: Any) -> StateGraph[Any, Any, Any, Any]:
     """START ─▶ pay."""
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(state)
-    builder.add_node(
-        "pay", effect_node(bank.effect(**options), journal, arguments=arguments, into="payment")
-    )
+    builder.add_node("pay", effect_node(bank.effect(**options), journal, arguments=arguments, into="payment"))
     builder.add_edge(START, "pay")
     return builder
 
@@ -88,9 +84,7 @@ def test_every_send_of_a_fan_out_is_an_effect_of_its_own(journal: Journal, bank:
 
     builder.add_conditional_edges(START, fan_out, ["pay"])
     builder.add_edge("pay", "count")
-    builder.add_conditional_edges(
-        "count", lambda state: fan_out(state) if state["rounds"] < 2 else END, ["pay", END]
-    )
+    builder.add_conditional_edges("count", lambda state: fan_out(state) if state["rounds"] < 2 else END, ["pay", END])
     graph = durable(builder, journal)
     graph.invoke({"claim_id": "-"}, THREAD)
 
@@ -121,9 +115,7 @@ def test_a_finished_sibling_is_not_executed_again(journal: Journal, bank: Bank) 
     assert len(bank.calls) == 1
 
 
-def test_an_effect_in_a_subgraph_with_receipts_counts_its_visits(
-    journal: Journal, bank: Bank
-) -> None:
+def test_an_effect_in_a_subgraph_with_receipts_counts_its_visits(journal: Journal, bank: Bank) -> None:
     inner = paying(journal, bank).compile()
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node("fraud", inner)
@@ -160,9 +152,7 @@ def test_a_subgraph_without_receipts_is_refused_unless_its_effects_have_an_ident
     assert len(bank.calls) == 1
 
 
-def test_two_sends_to_a_subgraph_are_ambiguous_and_never_share_an_answer(
-    journal: Journal, bank: Bank
-) -> None:
+def test_two_sends_to_a_subgraph_are_ambiguous_and_never_share_an_answer(journal: Journal, bank: Bank) -> None:
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node("fraud", paying(journal, bank).compile())
     builder.add_conditional_edges(
@@ -199,9 +189,7 @@ def test_a_graph_invoked_twice_inside_a_function_is_ambiguous(journal: Journal, 
     assert len(bank.executed) == 1
 
 
-def test_a_function_that_invokes_a_graph_in_a_loop_is_ambiguous(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_function_that_invokes_a_graph_in_a_loop_is_ambiguous(journal: Journal, bank: Bank) -> None:
     inner = paying(journal, bank).compile()
 
     def once_more(state: State) -> dict[str, Any]:
@@ -219,9 +207,7 @@ def test_a_function_that_invokes_a_graph_in_a_loop_is_ambiguous(
     assert len(bank.executed) == 1
 
 
-def test_time_travel_on_the_raw_graph_is_answered_from_the_ledger(
-    journal: Journal, bank: Bank
-) -> None:
+def test_time_travel_on_the_raw_graph_is_answered_from_the_ledger(journal: Journal, bank: Bank) -> None:
     builder = paying(journal, bank)
     builder.add_node("count", counting)
     builder.add_edge("pay", "count")
@@ -249,9 +235,7 @@ def test_an_edited_past_cannot_pay_something_else(journal: Journal, bank: Bank) 
     assert [call["amount"] for call in bank.calls] == [5]
 
 
-def test_a_business_identity_is_paid_once_whatever_thread_asks(
-    journal: Journal, bank: Bank
-) -> None:
+def test_a_business_identity_is_paid_once_whatever_thread_asks(journal: Journal, bank: Bank) -> None:
     graph = durable(paying(journal, bank, once=lambda arguments: arguments["claim_id"]), journal)
     first = graph.invoke({"claim_id": "1", "amount": 5}, thread("a"))
     second = graph.invoke({"claim_id": "1", "amount": 5}, thread("b"))
@@ -267,9 +251,7 @@ def test_a_business_identity_is_paid_once_whatever_thread_asks(
 
 
 def test_volatile_arguments_are_no_part_of_the_digest(journal: Journal, bank: Bank) -> None:
-    graph = durable(
-        paying(journal, bank, once=lambda a: a["claim_id"], volatile={"amount"}), journal
-    )
+    graph = durable(paying(journal, bank, once=lambda a: a["claim_id"], volatile={"amount"}), journal)
     graph.invoke({"claim_id": "1", "amount": 5}, thread("a"))
     graph.invoke({"claim_id": "1", "amount": 6}, thread("b"))
 
@@ -282,18 +264,12 @@ def test_an_effect_cannot_be_called_directly(bank: Bank) -> None:
     assert bank.calls == []
 
 
-@pytest.mark.parametrize(
-    "amount", [Decimal("1.5"), date(2026, 1, 1), 2**53, float("nan"), {1: 2}, b"5"]
-)
-def test_arguments_that_are_not_json_are_refused_by_name(
-    journal: Journal, bank: Bank, amount: Any
-) -> None:
+@pytest.mark.parametrize("amount", [Decimal("1.5"), date(2026, 1, 1), 2**53, float("nan"), {1: 2}, b"5"])
+def test_arguments_that_are_not_json_are_refused_by_name(journal: Journal, bank: Bank, amount: Any) -> None:
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node(
         "pay",
-        effect_node(
-            bank.effect(), journal, arguments=lambda s: {"claim_id": "1", "amount": amount}
-        ),
+        effect_node(bank.effect(), journal, arguments=lambda s: {"claim_id": "1", "amount": amount}),
     )
     builder.add_edge(START, "pay")
     graph = durable(builder, journal)
@@ -331,9 +307,7 @@ def test_a_key_says_what_it_is_for() -> None:
 def test_an_effect_takes_no_policy_of_the_graph(journal: Journal, bank: Bank, policy: str) -> None:
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     choices: dict[str, Any] = {"retry_policy": RetryPolicy(), "cache_policy": CachePolicy()}
-    builder.add_node(
-        "pay", effect_node(bank.effect(), journal, arguments=arguments), **{policy: choices[policy]}
-    )
+    builder.add_node("pay", effect_node(bank.effect(), journal, arguments=arguments), **{policy: choices[policy]})
     builder.add_edge(START, "pay")
 
     with pytest.raises(GraphRefused, match="pay"):

@@ -104,9 +104,7 @@ def advanced(graph: DurableGraph, thread_id: str) -> bool | None:
 
 
 @pytest.mark.parametrize("kinds", [("approve", "approve"), ("approve", "reject")])
-def test_two_approvers_have_one_winner_and_one_payment(
-    url: str, tmp_path: Path, kinds: tuple[str, str]
-) -> None:
+def test_two_approvers_have_one_winner_and_one_payment(url: str, tmp_path: Path, kinds: tuple[str, str]) -> None:
     said = race(url, tmp_path, kinds)
     paid = payments(tmp_path)
 
@@ -124,9 +122,7 @@ def test_two_approvers_have_one_winner_and_one_payment(
         assert list(journal.audit.verify()) == []
 
 
-def test_a_nudge_at_the_same_moment_neither_decides_nor_loses_the_decision(
-    url: str, tmp_path: Path
-) -> None:
+def test_a_nudge_at_the_same_moment_neither_decides_nor_loses_the_decision(url: str, tmp_path: Path) -> None:
     said = race(url, tmp_path, ("approve", "nudge"))
     paid = payments(tmp_path)
 

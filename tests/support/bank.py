@@ -14,9 +14,7 @@ from typing import Any
 
 from tools import Effect, Receiver, effect
 
-KEYED = Receiver(
-    honours_keys=True, key_life=timedelta(hours=24), attempts=2, backoff=timedelta(milliseconds=1)
-)
+KEYED = Receiver(honours_keys=True, key_life=timedelta(hours=24), attempts=2, backoff=timedelta(milliseconds=1))
 
 
 class Bank:

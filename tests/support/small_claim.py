@@ -104,9 +104,7 @@ def act(graph: DurableGraph, action: str) -> None:
             raise ValueError(action)
 
 
-def one_process(
-    url: str, folder: Path, action: str, point: str | None = None, nth: int = 1
-) -> None:
+def one_process(url: str, folder: Path, action: str, point: str | None = None, nth: int = 1) -> None:
     """Open the journal, do one *action*, and die at *point* if one is given."""
     with open_journal(url, lease=LEASE) as journal:
         graph = small_claim(journal, folder)

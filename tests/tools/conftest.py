@@ -35,9 +35,7 @@ def control(sandbox: SandboxProcess) -> Iterator[SandboxControl]:
 
 @pytest.fixture
 def client(sandbox: SandboxProcess) -> stripe.StripeClient:
-    return stripe.StripeClient(
-        "sk_test_tests", base_addresses={"api": sandbox.url}, max_network_retries=0
-    )
+    return stripe.StripeClient("sk_test_tests", base_addresses={"api": sandbox.url}, max_network_retries=0)
 
 
 @pytest.fixture

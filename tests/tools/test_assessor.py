@@ -137,9 +137,7 @@ def test_the_model_may_cover_less_than_the_rule(claim: Claim, policy: Policy) ->
         ({"gift": 5}, "is none: ValidationError"),
     ],
 )
-def test_the_model_may_not_invent(
-    claim: Claim, policy: Policy, change: dict[str, Any], message: str
-) -> None:
+def test_the_model_may_not_invent(claim: Claim, policy: Policy, change: dict[str, Any], message: str) -> None:
     said = {**assess(embedded_assessor, claim, policy), **change}
 
     with pytest.raises(Rejected, match=message):

@@ -105,9 +105,7 @@ def test_a_wrong_field_is_named(
     assert refused(json.dumps(content)).startswith(message)
 
 
-def test_a_missing_field_is_named_and_further_ones_counted(
-    content: Content, refused: Callable[[str], str]
-) -> None:
+def test_a_missing_field_is_named_and_further_ones_counted(content: Content, refused: Callable[[str], str]) -> None:
     del content["claim"]["claimant"]
     del content["policy"]["limit"]
 
@@ -188,9 +186,7 @@ def test_a_document_is_a_file_in_the_folder(
     assert refused(json.dumps(content)).startswith(message)
 
 
-def test_no_message_repeats_what_the_file_says(
-    content: Content, refused: Callable[[str], str]
-) -> None:
+def test_no_message_repeats_what_the_file_says(content: Content, refused: Callable[[str], str]) -> None:
     content["claim"]["claimant"] = {"name": "Secret Person", "email": "secret", "payee": "secret"}
 
     assert "ecret" not in refused(json.dumps(content))

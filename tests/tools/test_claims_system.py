@@ -19,9 +19,7 @@ def system(sandbox: SandboxProcess) -> ClaimsSystem:
     return ClaimsSystem(sandbox.url, timeout_s=10)
 
 
-def test_a_filed_claim_is_read_back_as_it_was(
-    system: ClaimsSystem, claim: Claim, policy: Policy
-) -> None:
+def test_a_filed_claim_is_read_back_as_it_was(system: ClaimsSystem, claim: Claim, policy: Policy) -> None:
     assert system.file(claim, policy, reference="r-1") == claim
     assert (system.claim(claim.id), system.policy(policy.number)) == (claim, policy)
 
@@ -127,9 +125,7 @@ def test_what_is_unknown_is_said(system: ClaimsSystem, control: SandboxControl) 
 
 
 @pytest.mark.parametrize("kind", ["drop_before", "drop_after", "error_500", "rate_limit"])
-def test_reads_say_when_nobody_answers(
-    system: ClaimsSystem, control: SandboxControl, kind: str
-) -> None:
+def test_reads_say_when_nobody_answers(system: ClaimsSystem, control: SandboxControl, kind: str) -> None:
     control.fault("claims", kind, method="GET")
 
     with pytest.raises(Unreachable):
@@ -144,9 +140,7 @@ def test_nobody_listening_is_unreachable() -> None:
         ClaimsSystem(url).policy("P-1")
 
 
-def test_a_filing_that_is_none_is_refused_with_the_field(
-    sandbox: SandboxProcess, claim: Claim, policy: Policy
-) -> None:
+def test_a_filing_that_is_none_is_refused_with_the_field(sandbox: SandboxProcess, claim: Claim, policy: Policy) -> None:
     def status(**body: object) -> tuple[int, str]:
         answer = httpx.put(f"{sandbox.url}/claims/{claim.id}", json=body)
         return answer.status_code, answer.json()["error"]

@@ -60,9 +60,7 @@ def test_the_table_has_every_claim_there_is() -> None:
     assert folders == sorted(table()) == IDS
 
 
-def test_what_happens_later_leads_to_the_second_payout(
-    sandbox: SandboxProcess, control: SandboxControl
-) -> None:
+def test_what_happens_later_leads_to_the_second_payout(sandbox: SandboxProcess, control: SandboxControl) -> None:
     system = ClaimsSystem(sandbox.url)
     for claim_id, second in (("0048", 0), ("0049", 2140_00)):
         file = loaded(claim_id)

@@ -55,9 +55,7 @@ def test_a_message_is_sent_once_a_key(
         ["mara@example.com"],
         SENDER,
     )
-    stored = httpx.get(
-        f"{sandbox.url}/emails/{sent['id']}", headers={"Authorization": "Bearer re_1"}
-    )
+    stored = httpx.get(f"{sandbox.url}/emails/{sent['id']}", headers={"Authorization": "Bearer re_1"})
     assert (stored.json()["object"], stored.json()["subject"]) == (
         "email",
         f"Your claim {claim_id}",
@@ -91,12 +89,8 @@ def test_a_message_being_taken_is_in_use(
     assert [message["id"] for message in control.messages(claim_id)] == [sent["id"]]  # type: ignore[index]  # a dict
 
 
-@pytest.mark.parametrize(
-    "change", [{"to": "nobody"}, {"subject": ""}, {"claim_id": "with space"}, {"key": "k" * 257}]
-)
-def test_a_wrong_message_is_rejected(
-    notify: Effect, arguments: dict[str, Any], change: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("change", [{"to": "nobody"}, {"subject": ""}, {"claim_id": "with space"}, {"key": "k" * 257}])
+def test_a_wrong_message_is_rejected(notify: Effect, arguments: dict[str, Any], change: dict[str, Any]) -> None:
     fails(notify, {**arguments, **change}, Rejected)
 
 

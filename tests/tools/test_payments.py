@@ -74,9 +74,7 @@ def test_the_effect_is_declared_for_stripe_and_once_a_claim(pay: Effect) -> None
         pay(claim_id="0042")
 
 
-def test_the_lookup_finds_what_the_key_paid_and_nothing_else(
-    pay: Effect, arguments: dict[str, Any]
-) -> None:
+def test_the_lookup_finds_what_the_key_paid_and_nothing_else(pay: Effect, arguments: dict[str, Any]) -> None:
     assert pay.find
     assert pay.find(**arguments) is None
     paid = pay.function(**arguments)
@@ -116,9 +114,7 @@ def test_a_closed_account_declines(pay: Effect, arguments: dict[str, Any]) -> No
     assert "req_" in str(said)
 
 
-def test_a_short_balance_declines(
-    pay: Effect, control: SandboxControl, arguments: dict[str, Any]
-) -> None:
+def test_a_short_balance_declines(pay: Effect, control: SandboxControl, arguments: dict[str, Any]) -> None:
     control.set_balance(1)
 
     fails(pay, arguments, Declined)
@@ -128,9 +124,7 @@ def test_a_short_balance_declines(
     "change",
     [{"amount": 0}, {"currency": "XYZ"}, {"payee": "mara"}, {"payee": "acct_missing"}],
 )
-def test_a_wrong_request_is_rejected(
-    pay: Effect, arguments: dict[str, Any], change: dict[str, Any]
-) -> None:
+def test_a_wrong_request_is_rejected(pay: Effect, arguments: dict[str, Any], change: dict[str, Any]) -> None:
     fails(pay, {**arguments, **change}, Rejected)
 
 
@@ -222,9 +216,7 @@ def test_a_500_whose_lookup_fails_too_stays_unreachable(
     fails(pay, arguments, Unreachable)
 
 
-def test_a_refused_lookup_is_doubt_and_never_rejected(
-    sandbox: SandboxProcess, arguments: dict[str, Any]
-) -> None:
+def test_a_refused_lookup_is_doubt_and_never_rejected(sandbox: SandboxProcess, arguments: dict[str, Any]) -> None:
     stranger = pay_effect(api_key="pk_test_1", base_url=sandbox.url)
 
     assert stranger.find

@@ -32,9 +32,7 @@ def pay(client: stripe.StripeClient, claim_id: str, key: str) -> Pay:
     return transfer
 
 
-def test_dropped_after_execution_the_repeat_is_a_replay(
-    control: SandboxControl, pay: Pay, claim_id: str
-) -> None:
+def test_dropped_after_execution_the_repeat_is_a_replay(control: SandboxControl, pay: Pay, claim_id: str) -> None:
     control.fault("transfers", "drop_after", match=claim_id)
 
     with pytest.raises(stripe.APIConnectionError):
@@ -46,9 +44,7 @@ def test_dropped_after_execution_the_repeat_is_a_replay(
     ]
 
 
-def test_dropped_before_execution_the_repeat_executes(
-    control: SandboxControl, pay: Pay, claim_id: str
-) -> None:
+def test_dropped_before_execution_the_repeat_executes(control: SandboxControl, pay: Pay, claim_id: str) -> None:
     control.fault("transfers", "drop_before", match=claim_id)
 
     with pytest.raises(stripe.APIConnectionError):
@@ -58,9 +54,7 @@ def test_dropped_before_execution_the_repeat_executes(
     assert len(control.payments(claim_id)) == 1
 
 
-def test_a_dropped_connection_is_dropped_for_httpx_too(
-    sandbox: SandboxProcess, control: SandboxControl
-) -> None:
+def test_a_dropped_connection_is_dropped_for_httpx_too(sandbox: SandboxProcess, control: SandboxControl) -> None:
     control.fault("claims", "drop_after", method="GET", times=2)
 
     with httpx.Client(base_url=sandbox.url) as http:
@@ -106,17 +100,13 @@ def test_held_before_execution_nothing_has_moved_until_the_release(
     assert (before, [p.id for p in control.payments(claim_id)]) == (0, [made])
 
 
-def test_an_answer_is_held_no_longer_than_it_was_told(
-    control: SandboxControl, pay: Pay, claim_id: str
-) -> None:
+def test_an_answer_is_held_no_longer_than_it_was_told(control: SandboxControl, pay: Pay, claim_id: str) -> None:
     control.fault("transfers", "hold_after", match=claim_id, seconds=0.01)
 
     assert pay() == control.payments(claim_id)[0].id
 
 
-def test_an_error_500_is_stored_and_nothing_moves(
-    control: SandboxControl, pay: Pay, claim_id: str
-) -> None:
+def test_an_error_500_is_stored_and_nothing_moves(control: SandboxControl, pay: Pay, claim_id: str) -> None:
     control.fault("transfers", "error_500", match=claim_id)
 
     errors = []
@@ -159,9 +149,7 @@ def test_a_rate_limit_is_not_stored(control: SandboxControl, pay: Pay, claim_id:
     assert [pay()] == [payment.id for payment in control.payments(claim_id)]
 
 
-def test_a_fault_hits_only_what_it_names_and_is_used_up(
-    control: SandboxControl, pay: Pay, claim_id: str
-) -> None:
+def test_a_fault_hits_only_what_it_names_and_is_used_up(control: SandboxControl, pay: Pay, claim_id: str) -> None:
     control.fault("transfers", "error_500", match="another claim")
     control.fault("emails", "error_500")
     control.fault("transfers", "drop_before", method="GET")

@@ -37,9 +37,7 @@ def test_it_survives_its_own_death_with_all_it_had(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "count"), [("hold_before", 0), ("hold_after", 1)])
-def test_an_end_while_an_answer_is_held_executes_nothing_more(
-    tmp_path: Path, kind: str, count: int
-) -> None:
+def test_an_end_while_an_answer_is_held_executes_nothing_more(tmp_path: Path, kind: str, count: int) -> None:
     with SandboxProcess(tmp_path / "s.db") as sandbox:
         sandbox.control.fault("transfers", kind)
         errors: list[BaseException] = []

@@ -13,9 +13,7 @@ from tools.sandbox import SandboxControl, SandboxProcess
 AtOnce = Callable[[Callable[[int], object], int], list[object]]
 
 
-def transfer(
-    client: stripe.StripeClient, claim_id: str, key: str | None = None, **changes: object
-) -> stripe.Transfer:
+def transfer(client: stripe.StripeClient, claim_id: str, key: str | None = None, **changes: object) -> stripe.Transfer:
     params: dict[str, object] = {
         "amount": 1840_00,
         "currency": "eur",
@@ -28,17 +26,13 @@ def transfer(
     return client.v1.transfers.create({**params, **changes}, options)  # type: ignore[arg-type]  # wrong ones are tested
 
 
-def test_a_transfer_has_the_full_shape_of_stripes(
-    client: stripe.StripeClient, claim_id: str
-) -> None:
+def test_a_transfer_has_the_full_shape_of_stripes(client: stripe.StripeClient, claim_id: str) -> None:
     made = transfer(client, claim_id)
 
     record = made.to_dict()
     assert isinstance(made, stripe.Transfer)
     assert isinstance(made.reversals, stripe.ListObject)
-    assert record.keys() == set(stripe.Transfer.__annotations__) - {"OBJECT_NAME"} - {
-        "_inner_class_types"
-    }
+    assert record.keys() == set(stripe.Transfer.__annotations__) - {"OBJECT_NAME"} - {"_inner_class_types"}
     assert (made.id[:3], made.object, made.amount, made.currency) == (
         "tr_",
         "transfer",
@@ -55,9 +49,7 @@ def test_a_transfer_has_the_full_shape_of_stripes(
     assert client.v1.transfers.retrieve(made.id).to_dict() == record
 
 
-def test_answers_carry_stripes_headers(
-    client: stripe.StripeClient, claim_id: str, key: str
-) -> None:
+def test_answers_carry_stripes_headers(client: stripe.StripeClient, claim_id: str, key: str) -> None:
     first, second = transfer(client, claim_id, key), transfer(client, claim_id, key)
 
     assert first.last_response
@@ -114,9 +106,7 @@ def test_parameters_in_another_order_are_the_same_request(
         "metadata[claim_id]": claim_id,
     }
     first = httpx.post(f"{sandbox.url}/v1/transfers", data=params, headers=headers)
-    second = httpx.post(
-        f"{sandbox.url}/v1/transfers", data=dict(reversed(params.items())), headers=headers
-    )
+    second = httpx.post(f"{sandbox.url}/v1/transfers", data=dict(reversed(params.items())), headers=headers)
 
     assert (first.status_code, second.content) == (200, first.content)
 
@@ -155,9 +145,7 @@ def test_a_key_in_use_is_a_conflict_and_not_stored(
 def test_two_clients_racing_with_one_key_pay_once(
     sandbox: SandboxProcess, control: SandboxControl, claim_id: str, key: str, at_once: AtOnce
 ) -> None:
-    clients = [
-        stripe.StripeClient("sk_test_race", base_addresses={"api": sandbox.url}) for _ in range(8)
-    ]
+    clients = [stripe.StripeClient("sk_test_race", base_addresses={"api": sandbox.url}) for _ in range(8)]
 
     results = at_once(lambda number: transfer(clients[number], claim_id, key).id, 8)
 
@@ -222,9 +210,7 @@ def test_a_wrong_parameter_is_refused_before_execution_and_not_stored(
     ("destination", "code"),
     [("acct_closed_1", "account_closed"), ("acct_missing_1", "resource_missing")],
 )
-def test_an_error_object_is_stripes(
-    client: stripe.StripeClient, claim_id: str, destination: str, code: str
-) -> None:
+def test_an_error_object_is_stripes(client: stripe.StripeClient, claim_id: str, destination: str, code: str) -> None:
     with pytest.raises(stripe.InvalidRequestError) as refused:
         transfer(client, claim_id, destination=destination)
 

@@ -36,12 +36,8 @@ def uses(journal: Journal, builder: StateGraph[Any, Any, Any, Any], shown: Appro
         "pay",
         effect_node(pay, journal, arguments=lambda s: {"amount": s["amount"]}, into="payment"),
     )
-    builder.add_node(
-        "ask", approval_node("payout", journal, payload=lambda s: {"amount": s["amount"]})
-    )
-    builder.add_node(
-        "model", model_node(lambda **_: {}, journal, arguments=lambda s: {}, into="answer")
-    )
+    builder.add_node("ask", approval_node("payout", journal, payload=lambda s: {"amount": s["amount"]}))
+    builder.add_node("model", model_node(lambda **_: {}, journal, arguments=lambda s: {}, into="answer"))
     graph = durable(builder, journal)
     assert_type(graph, DurableGraph)
     assert_type(thread("t", principal="p"), RunnableConfig)

@@ -24,9 +24,7 @@ from tools.sandbox.stripe_service import StripeService
 
 def sandbox_app(store: SandboxStore, gate: Gate) -> Starlette:
     """Return the application over *store*. Close *gate* to end what is held."""
-    exchange = Exchange(
-        store=store, keys=Keys(store), faults=Faults(store), log=CallLog(store), gate=gate
-    )
+    exchange = Exchange(store=store, keys=Keys(store), faults=Faults(store), log=CallLog(store), gate=gate)
     settings = Settings(store)
     return Starlette(
         routes=[

@@ -19,9 +19,7 @@ from starlette.requests import Request
 from tools.sandbox.ids import new_id
 from tools.sandbox.store import SandboxStore, now_ms
 
-Outcome: TypeAlias = Literal[
-    "running", "held", "answered", "replayed", "refused", "failed", "rate_limited", "dropped"
-]
+Outcome: TypeAlias = Literal["running", "held", "answered", "replayed", "refused", "failed", "rate_limited", "dropped"]
 """How a call ended; `refused` is a 4xx of the service, `failed` an injected 500."""
 
 
@@ -77,9 +75,7 @@ def json_answer(
     status: int, value: object, *, executed: bool = False, headers: Mapping[str, str] | None = None
 ) -> Answer:
     """Return *value* as an answer in JSON."""
-    return Answer(
-        status, json.dumps(value, indent=2, ensure_ascii=False).encode(), headers or {}, executed
-    )
+    return Answer(status, json.dumps(value, indent=2, ensure_ascii=False).encode(), headers or {}, executed)
 
 
 async def received(request: Request) -> Call:
@@ -123,9 +119,7 @@ class CallLog:
         where request_id = :request_id
     """
 
-    def note(
-        self, call: Call, outcome: Outcome, *, status: int | None = None, executed: bool = False
-    ) -> None:
+    def note(self, call: Call, outcome: Outcome, *, status: int | None = None, executed: bool = False) -> None:
         """Log how far *call* is; what was executed stays so."""
         self._store.rows(
             self.OUTCOME,
@@ -139,6 +133,4 @@ class CallLog:
 
     def all(self) -> list[dict[str, Any]]:
         """Return all calls, first come first."""
-        return [
-            {**dict(row), "executed": bool(row["executed"])} for row in self._store.rows(self.ALL)
-        ]
+        return [{**dict(row), "executed": bool(row["executed"])} for row in self._store.rows(self.ALL)]

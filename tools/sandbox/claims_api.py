@@ -62,9 +62,7 @@ class ClaimsApi:
         """Prepare to file a claim."""
         filing = _parsed(FilingRequest, call)
         if filing.claim.id != _name(call):
-            raise Refusal(
-                json_answer(422, {"error": f"claim.id is not {_name(call)!r}, which the URL names"})
-            )
+            raise Refusal(json_answer(422, {"error": f"claim.id is not {_name(call)!r}, which the URL names"}))
         return lambda: self._file(filing)
 
     def claim(self, call: Call) -> Execution:
@@ -92,18 +90,14 @@ class ClaimsApi:
         def execute() -> Answer:
             policy = self._policy(_name(call))
             lapsed = policy.model_copy(update={"status": "lapsed"})
-            self.exchange.store.rows(
-                self.PUT_POLICY, number=policy.number, body=lapsed.model_dump_json()
-            )
+            self.exchange.store.rows(self.PUT_POLICY, number=policy.number, body=lapsed.model_dump_json())
             return _answer(lapsed, executed=lapsed != policy)
 
         return execute
 
     ONE_CLAIM = "select reference, filed, body from claims where id = :id"
     ONE_POLICY = "select filed, body from policies where number = :number"
-    INSERT_CLAIM = (
-        "insert into claims (id, reference, filed, body) values (:id, :reference, :filed, :filed)"
-    )
+    INSERT_CLAIM = "insert into claims (id, reference, filed, body) values (:id, :reference, :filed, :filed)"
     INSERT_POLICY = """
         insert into policies (number, filed, body) values (:number, :filed, :filed) on conflict (number) do nothing
     """
@@ -115,9 +109,7 @@ class ClaimsApi:
         known = self.exchange.store.row(self.ONE_CLAIM, id=filing.claim.id) is not None
         if not known:
             self.exchange.store.rows(self.INSERT_POLICY, number=filing.policy.number, filed=policy)
-            self.exchange.store.rows(
-                self.INSERT_CLAIM, id=filing.claim.id, reference=filing.reference, filed=claim
-            )
+            self.exchange.store.rows(self.INSERT_CLAIM, id=filing.claim.id, reference=filing.reference, filed=claim)
         stored = {
             "reference": filing.reference,
             "claim": self._claim(filing.claim.id).model_dump(mode="json"),
@@ -129,19 +121,13 @@ class ClaimsApi:
         """Return the 409 if the claim or its policy is stored as something else."""
         stored = self.exchange.store.row(self.ONE_CLAIM, id=filing.claim.id)
         if stored and (stored["reference"] != filing.reference or stored["filed"] != claim):
-            why = (
-                "with other content"
-                if stored["reference"] == filing.reference
-                else "under another reference"
-            )
+            why = "with other content" if stored["reference"] == filing.reference else "under another reference"
             said = f"claim {filing.claim.id} is filed {why}"
             return json_answer(409, {"error": said, "reference": stored["reference"]})
         known = self.exchange.store.row(self.ONE_POLICY, number=filing.policy.number)
         if known and known["filed"] != policy:
             said = f"policy {filing.policy.number} is filed with other content"
-            return json_answer(
-                409, {"error": said, "reference": stored["reference"] if stored else None}
-            )
+            return json_answer(409, {"error": said, "reference": stored["reference"] if stored else None})
         return None
 
     PUT_CLAIM = "update claims set body = :body where id = :id"

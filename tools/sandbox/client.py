@@ -94,9 +94,7 @@ class SandboxControl:
 
     def wait_held(self, count: int = 1, timeout_s: float = 20.0) -> int:
         """Wait until *count* calls are held; return how many are. `TimeoutError` if it does not come to that."""
-        held = int(
-            self._call("GET", f"/sandbox/held{_query(count=count, seconds=timeout_s)}")["held"]
-        )
+        held = int(self._call("GET", f"/sandbox/held{_query(count=count, seconds=timeout_s)}")["held"])
         if held < count:
             raise TimeoutError(f"{held} of {count} calls were held within {timeout_s} s")
         return held
@@ -107,29 +105,21 @@ class SandboxControl:
 
     def withdraw(self, claim_id: str) -> Claim:
         """Withdraw a claim, as the claimant would."""
-        return Claim.model_validate(
-            self._call("POST", f"/claims/{claim_id}/withdraw"), strict=False
-        )
+        return Claim.model_validate(self._call("POST", f"/claims/{claim_id}/withdraw"), strict=False)
 
     def grow_estimate(self, claim_id: str, lines: Sequence[EstimateLine]) -> Claim:
         """Replace a claim's estimate by *lines*, as the repairer would who found more."""
         body = {"estimate": [line.model_dump(mode="json") for line in lines]}
-        return Claim.model_validate(
-            self._call("PATCH", f"/claims/{claim_id}/estimate", body), strict=False
-        )
+        return Claim.model_validate(self._call("PATCH", f"/claims/{claim_id}/estimate", body), strict=False)
 
     def lapse(self, policy_number: str) -> Policy:
         """End a policy, as the carrier would whose holder does not pay."""
-        return Policy.model_validate(
-            self._call("POST", f"/policies/{policy_number}/lapse"), strict=False
-        )
+        return Policy.model_validate(self._call("POST", f"/policies/{policy_number}/lapse"), strict=False)
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
         answer = call(method, f"{self._base_url}{path}", body=body, timeout_s=self._timeout_s)
         if answer.status >= 400:
-            raise Rejected(
-                f"the sandbox answered {answer.status} to {method} {path}: {answer.text('error')}"
-            )
+            raise Rejected(f"the sandbox answered {answer.status} to {method} {path}: {answer.text('error')}")
         return answer.body
 
 

@@ -62,9 +62,7 @@ class ControlApi:
 
     async def payments(self, request: Request) -> Response:
         """Count the executed transfers, first made first; `claim_id` is what their metadata says."""
-        rows = self.exchange.store.rows(
-            self.PAYMENTS, claim_id=request.query_params.get("claim_id")
-        )
+        rows = self.exchange.store.rows(self.PAYMENTS, claim_id=request.query_params.get("claim_id"))
         payments = [_payment(json.loads(row["body"]), row["claim_id"], row["key"]) for row in rows]
         return JSONResponse(
             {
@@ -78,13 +76,8 @@ class ControlApi:
 
     async def messages(self, request: Request) -> Response:
         """Count the messages taken, first taken first."""
-        rows = self.exchange.store.rows(
-            self.MESSAGES, claim_id=request.query_params.get("claim_id")
-        )
-        messages = [
-            {**json.loads(row["body"]), "claim_id": row["claim_id"], "key": row["key"]}
-            for row in rows
-        ]
+        rows = self.exchange.store.rows(self.MESSAGES, claim_id=request.query_params.get("claim_id"))
+        messages = [{**json.loads(row["body"]), "claim_id": row["claim_id"], "key": row["key"]} for row in rows]
         return JSONResponse({"count": len(messages), "messages": messages})
 
     async def calls(self, _request: Request) -> Response:

@@ -91,9 +91,7 @@ class Exchange:
     log: CallLog
     gate: Gate
 
-    def endpoint(
-        self, service: Service, prepare: Preparation
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def endpoint(self, service: Service, prepare: Preparation) -> Callable[[Request], Awaitable[Response]]:
         """Return the endpoint of a route."""
 
         async def endpoint(request: Request) -> Response:
@@ -148,9 +146,7 @@ class Exchange:
             raise Refusal(service.mismatch(call))
         return stored
 
-    async def _execute(
-        self, service: Service, call: Call, execution: Execution
-    ) -> tuple[Answer, Outcome]:
+    async def _execute(self, service: Service, call: Call, execution: Execution) -> tuple[Answer, Outcome]:
         await self._hold(service, "hold_before", call)
         broken_before = self._hit(service, "error_500", call)
         broken_after = not broken_before and self._hit(service, "error_500_after", call)

@@ -55,17 +55,11 @@ class MessageService:
         """Take bearers of `re_...` only."""
         scheme, _, api_key = call.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            raise Refusal(
-                _error(401, "missing_api_key", "There is no API key in the Authorization header.")
-            )
+            raise Refusal(_error(401, "missing_api_key", "There is no API key in the Authorization header."))
         if not api_key.startswith("re_"):
             raise Refusal(_error(403, "invalid_api_key", "The API key is not valid."))
         if call.key and len(call.key) > MAX_KEY_LENGTH:
-            raise Refusal(
-                _error(
-                    400, "invalid_idempotency_key", f"A key has 1 to {MAX_KEY_LENGTH} characters."
-                )
-            )
+            raise Refusal(_error(400, "invalid_idempotency_key", f"A key has 1 to {MAX_KEY_LENGTH} characters."))
 
     def fingerprint(self, call: Call) -> str:
         """Return the payload; spaces and the order of keys do not matter."""

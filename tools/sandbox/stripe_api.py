@@ -99,9 +99,7 @@ class StripeApi:
     def page(self, call: Call) -> Execution:
         """Prepare to list transfers, newest first."""
         for name in call.query.keys() - LIST_FILTERS:
-            raise Refusal(
-                error(call, 400, f"Unknown parameter: {name}", code="parameter_unknown", param=name)
-            )
+            raise Refusal(error(call, 400, f"Unknown parameter: {name}", code="parameter_unknown", param=name))
         limit = whole(call, call.query, "limit", least=1, most=100, absent=10)
         exact = bound(call, "created")
         after = call.query.get("starting_after")
@@ -111,9 +109,7 @@ class StripeApi:
         if exact is not None:
             bounds |= {"gte": exact, "lte": exact}
         filters = {name: call.query.get(name) for name in ("transfer_group", "destination")}
-        rows = self.exchange.store.rows(
-            self.LIST, **filters, **bounds, after=after, limit=limit + 1
-        )
+        rows = self.exchange.store.rows(self.LIST, **filters, **bounds, after=after, limit=limit + 1)
         page = {
             "object": "list",
             "data": [json.loads(row["body"]) for row in rows[:limit]],

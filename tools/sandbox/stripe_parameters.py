@@ -33,15 +33,11 @@ class Order:
 def transfer_order(call: Call) -> Order:
     """Return the parameters of a new transfer; refuse the first that is wrong."""
     given = dict(parse_qsl(call.text, keep_blank_values=True))
-    metadata = {
-        found[1]: value for name, value in given.items() if (found := METADATA.fullmatch(name))
-    }
+    metadata = {found[1]: value for name, value in given.items() if (found := METADATA.fullmatch(name))}
     texts = {name: value for name, value in given.items() if name in TEXTS}
     for name in given:
         if name not in TEXTS | {"amount", "currency"} and not METADATA.fullmatch(name):
-            raise Refusal(
-                error(call, 400, f"Unknown parameter: {name}", code="parameter_unknown", param=name)
-            )
+            raise Refusal(error(call, 400, f"Unknown parameter: {name}", code="parameter_unknown", param=name))
     for name in ("currency", "destination", "amount"):
         if not given.get(name):
             said = f"The parameter {name} is required."
@@ -63,9 +59,7 @@ def transfer_order(call: Call) -> Order:
     return Order(amount, given["currency"].lower(), texts, metadata)
 
 
-def whole(
-    call: Call, given: Mapping[str, str], name: str, *, least: int, most: int, absent: int
-) -> int:
+def whole(call: Call, given: Mapping[str, str], name: str, *, least: int, most: int, absent: int) -> int:
     """Return the integer parameter *name*, *absent* without it; refuse what is none or out of bounds."""
     text = given.get(name)
     if text is None:
@@ -81,22 +75,14 @@ def whole(
             )
         )
     if not least <= int(text) <= most:
-        code = (
-            "amount_too_large"
-            if name == "amount" and int(text) > most
-            else "parameter_invalid_integer"
-        )
-        raise Refusal(
-            error(call, 400, f"{name} must be between {least} and {most}.", code=code, param=name)
-        )
+        code = "amount_too_large" if name == "amount" and int(text) > most else "parameter_invalid_integer"
+        raise Refusal(error(call, 400, f"{name} must be between {least} and {most}.", code=code, param=name))
     return int(text)
 
 
 def bound(call: Call, name: str) -> int | None:
     """Return a bound on a time in seconds, `None` if it is not given."""
-    return (
-        whole(call, call.query, name, least=0, most=2**53, absent=0) if name in call.query else None
-    )
+    return whole(call, call.query, name, least=0, most=2**53, absent=0) if name in call.query else None
 
 
 def no_such(call: Call, status: int, what: str, name: str, param: str) -> Answer:

@@ -37,9 +37,7 @@ class StripeService:
                 if api_key
                 else "There is no API key in the Authorization header."
             )
-            raise Refusal(
-                error(call, 401, said, headers={"WWW-Authenticate": 'Bearer realm="Stripe"'})
-            )
+            raise Refusal(error(call, 401, said, headers={"WWW-Authenticate": 'Bearer realm="Stripe"'}))
         if call.key and len(call.key) > MAX_KEY_LENGTH:
             said = f"An idempotency key has at most {MAX_KEY_LENGTH} characters; this one has {len(call.key)}."
             raise Refusal(error(call, 400, said))
@@ -50,7 +48,9 @@ class StripeService:
 
     def mismatch(self, call: Call) -> Answer:
         """Answer 400 with the type `idempotency_error`, which has no code."""
-        said = f"The idempotency key {call.key!r} was first used with other parameters. Another request needs another key."
+        said = (
+            f"The idempotency key {call.key!r} was first used with other parameters. Another request needs another key."
+        )
         return error(call, 400, said, kind="idempotency_error", headers={RETRY: "false"})
 
     def in_use(self, call: Call) -> Answer:
