@@ -4,11 +4,11 @@ What survives a crash: the store, runs and leases, the effect ledger, approvals,
 `open_journal(url)` gives all of it.
 """
 
-from checkpointing.approvals import Approval
+from checkpointing.admissions import Run
 from checkpointing.audit import Entry
+from checkpointing.effects import EffectRecord
 from checkpointing.journal import Journal, open_journal
 from checkpointing.leases import Lease
-from checkpointing.ledger import EffectRecord
-from checkpointing.runs import Run
+from checkpointing.questions import Approval
 
 __all__ = ["Approval", "EffectRecord", "Entry", "Journal", "Lease", "Run", "open_journal"]

@@ -12,23 +12,19 @@ it, a decision that whoever advances the thread will read.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from collections.abc import Collection
+from typing import Any
 
-from checkpointing.audit import Entry, append
-from checkpointing.clock import duration_ms, from_ms
+from checkpointing.audit import append
+from checkpointing.clock import duration_ms
 from checkpointing.decisions import Decision, check_decision, refusal
-from checkpointing.digest import JSON, canonical, sha256
+from checkpointing.digest import sha256
 from checkpointing.errors import EffectNotApproved, NotAllowed, UnknownApproval
 from checkpointing.leases import Lease, check_fence
+from checkpointing.questions import Approval, Question, approval_from, approval_id
 from checkpointing.runs import submitter, wake
-from checkpointing.store import Row, Store, Tx
-
-ApprovalState = Literal["pending", "decided", "superseded", "expired"]
+from checkpointing.store import Store, Tx
 
 LATEST = """
 select * from approvals where thread_id = :thread_id and node = :node and name = :name and visit = :visit
@@ -63,107 +59,6 @@ returning *
 NOW = "select :now as now"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """
-    What is asked, of whom, and until when.
-
-    Attributes:
-        node: The node's path in the graph; with `name` and `visit` it is the question's identity.
-        visit: Which visit of the node this is, from 0.
-        payload: Exactly what is to be approved, as JSON.
-        allowed: The kinds of decision taken.
-        approvers: Who may decide; `None`: any principal but the submitter.
-        ttl: How long the question stands; `None`: for ever.
-        on_expiry: The kind of decision the expiry counts as.
-        interrupt_id: LangGraph's id, for an interrupt that is not an approval node's.
-    """
-
-    thread_id: str
-    node: str
-    name: str
-    visit: int
-    payload: JSON
-    allowed: tuple[str, ...]
-    approvers: tuple[str, ...] | None = None
-    ttl: timedelta | None = None
-    on_expiry: str = "reject"
-    interrupt_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """
-    An approval as its row has it.
-
-    Attributes:
-        round: Counts the payloads shown in one visit, from 0.
-        decision: The decision as recorded; for an expired one `{"type": <on_expiry>}`; `None` while pending.
-        decided_by: The principal; `None` for an expiry.
-        interrupt_id: Set where the question is a graph's own `interrupt()`.
-    """
-
-    id: str
-    thread_id: str
-    node: str
-    name: str
-    visit: int
-    round: int
-    payload: Any
-    payload_hash: str
-    allowed: tuple[str, ...]
-    approvers: tuple[str, ...] | None
-    on_expiry: str
-    state: ApprovalState
-    decision: dict[str, Any] | None
-    decided_by: str | None
-    decided_at: datetime | None
-    opened_at: datetime
-    expires_at: datetime | None
-    interrupt_id: str | None
-
-    def request(self) -> dict[str, Any]:
-        """Return what the interrupt shows: the question, in JSON."""
-        return {
-            "id": self.id,
-            "thread_id": self.thread_id,
-            "name": self.name,
-            "payload": self.payload,
-            "payload_hash": self.payload_hash,
-            "allowed": list(self.allowed),
-            "expires_at": self.expires_at.isoformat() if self.expires_at else None,
-        }
-
-    def record(self) -> dict[str, Any]:
-        """
-        Return the decided approval as the state holds it, in JSON.
-
-        Keys: `id`, `name`, `visit`, `type`, `payload` and `payload_hash` (as approved, or as the approver made them), `by`, `at`,
-        `reason`, `expired`.
-        """
-        decision = self.decision or {}
-        payload, payload_hash = self.approved()
-        return {
-            "id": self.id,
-            "name": self.name,
-            "visit": self.visit,
-            "type": decision.get("type"),
-            "payload": payload,
-            "payload_hash": payload_hash,
-            "by": self.decided_by,
-            "at": self.decided_at.isoformat() if self.decided_at else None,
-            "reason": decision.get("reason"),
-            "expired": self.state == "expired",
-        }
-
-    def approved(self) -> tuple[Any, str]:
-        """Return the payload an effect may act on, and its hash: the one shown, or what an edit made of it."""
-        if self.decision and self.decision["type"] == "edit":
-            edited = self.decision["payload"]
-            return edited, sha256(edited)
-        return self.payload, self.payload_hash
-
-
 class Approvals:
     """The `approvals` table and all its transitions."""
 
@@ -195,7 +90,7 @@ class Approvals:
                 faster = self._latest(tx, question)
                 assert faster is not None
                 return faster
-            opened = _approval(row)
+            opened = approval_from(row)
             _audit(
                 tx,
                 opened,
@@ -231,9 +126,9 @@ class Approvals:
             if row is None:
                 current = _existing(tx, approval_id)
                 raise refusal(current, newest=self._newest(tx, current))
-            decided = _approval(row)
+            decided = approval_from(row)
             wake(tx, decided.thread_id)
-            _audit(tx, decided, "approval.decide", actor=str(principal), **_decided_body(decided))
+            _audit(tx, decided, "approval.decide", actor=str(principal), **decided_body(decided))
             return decided
 
     def expire_due(self, thread_id: str) -> list[Approval]:
@@ -244,7 +139,7 @@ class Approvals:
         if not waiting or waiting[0]["expires_ms"] is None or int(waiting[0]["expires_ms"]) > now:
             return []
         with self.store.transaction("approval.expire") as tx:
-            expired = [_approval(row) for row in tx.all(EXPIRE, thread_id=thread_id)]
+            expired = [approval_from(row) for row in tx.all(EXPIRE, thread_id=thread_id)]
             if expired:
                 wake(tx, thread_id)
             for one in expired:
@@ -264,29 +159,12 @@ class Approvals:
     def pending(self, *, thread_id: str | None = None, limit: int = 1000) -> list[Approval]:
         """Return what waits for a decision, what expires first in front."""
         with self.store.reading() as tx:
-            return [_approval(row) for row in tx.all(PENDING, thread_id=thread_id or "", limit=limit)]
+            return [approval_from(row) for row in tx.all(PENDING, thread_id=thread_id or "", limit=limit)]
 
     def of_thread(self, thread_id: str) -> list[Approval]:
         """Return every question the thread ever asked, oldest first."""
         with self.store.reading() as tx:
-            return [_approval(row) for row in tx.all(OF_THREAD, thread_id=thread_id)]
-
-    def contradictions(self, thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
-        """Yield one line for every approval of the thread whose row says something else than the thread's audit."""
-        rows = {row.id: row for row in self.of_thread(thread_id)}
-        for entry in entries:
-            row = rows.get(entry.subject)
-            if not entry.event.startswith("approval."):
-                continue
-            if row is None:
-                yield f"approval {entry.subject!r} is in the audit and not among the approvals"
-            elif entry.event == "approval.open" and entry.body["payload"] != sha256(row.payload):
-                yield f"approval {row.id!r} asks about another payload than was recorded"
-            elif entry.event == "approval.decide" and _as_recorded(row) != (
-                entry.actor,
-                entry.body,
-            ):
-                yield f"approval {row.id!r} has another decision than was recorded"
+            return [approval_from(row) for row in tx.all(OF_THREAD, thread_id=thread_id)]
 
     @staticmethod
     def _latest(tx: Tx, question: Question) -> Approval | None:
@@ -297,7 +175,7 @@ class Approvals:
             name=question.name,
             visit=question.visit,
         )
-        return _approval(row) if row else None
+        return approval_from(row) if row else None
 
     @staticmethod
     def _newest(tx: Tx, one: Approval) -> str | None:
@@ -319,7 +197,7 @@ def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: st
         EffectNotApproved: it is another thread's, was not approved, was superseded, or was for something else.
     """
     row = tx.one(GET, id=approval_id)
-    found = _approval(row) if row else None
+    found = approval_from(row) if row else None
     if found is None or found.thread_id != thread_id:
         raise EffectNotApproved(f"thread {thread_id!r} has no approval {approval_id!r}")
     kind = found.decision["type"] if found.decision else None
@@ -332,12 +210,6 @@ def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: st
             f"approval {approval_id!r} was given for a payload with hash {found.approved()[1][:16]}, "
             f"and the effect's arguments have {arguments_hash[:16]}; they must be the same JSON"
         )
-
-
-def approval_id(thread_id: str, node: str, name: str, visit: int, round_: int) -> str:
-    """Return the id of a question: derived from its identity, so asking again after a crash gives the same one."""
-    identity: Sequence[JSON] = [thread_id, node, name, visit, round_]
-    return "apr_" + hashlib.sha256(canonical(list(identity))).hexdigest()[:20]
 
 
 def _values(question: Question, payload_hash: str, round_: int) -> dict[str, Any]:
@@ -373,10 +245,10 @@ def _existing(tx: Tx, approval_id: str) -> Approval:
     row = tx.one(GET, id=approval_id)
     if row is None:
         raise UnknownApproval(f"there is no approval {approval_id!r}; see counterfoil approvals")
-    return _approval(row)
+    return approval_from(row)
 
 
-def _decided_body(approval: Approval) -> dict[str, Any]:
+def decided_body(approval: Approval) -> dict[str, Any]:
     """Return what the audit keeps of a decision: its kind, and the hashes of what was shown and of what it made of it."""
     assert approval.decision is not None
     return {
@@ -388,35 +260,5 @@ def _decided_body(approval: Approval) -> dict[str, Any]:
     }
 
 
-def _as_recorded(approval: Approval) -> tuple[str | None, dict[str, Any]] | None:
-    """Return the actor and body that the audit has of the approval's decision if its row is true."""
-    if approval.decision is None:
-        return None
-    return approval.decided_by, {"name": approval.name, **_decided_body(approval)}
-
-
 def _audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:
     append(tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body)
-
-
-def _approval(row: Row) -> Approval:
-    return Approval(
-        id=row["id"],
-        thread_id=row["thread_id"],
-        node=row["node"],
-        name=row["name"],
-        visit=row["visit"],
-        round=row["round"],
-        payload=json.loads(row["payload"]),
-        payload_hash=row["payload_hash"],
-        allowed=tuple(json.loads(row["allowed"])),
-        approvers=None if row["approvers"] is None else tuple(json.loads(row["approvers"])),
-        on_expiry=row["on_expiry"],
-        state=row["state"],
-        decision=None if row["decision"] is None else json.loads(row["decision"]),
-        decided_by=row["decided_by"],
-        decided_at=None if row["decided_ms"] is None else from_ms(row["decided_ms"]),
-        opened_at=from_ms(row["opened_ms"]),
-        expires_at=None if row["expires_ms"] is None else from_ms(row["expires_ms"]),
-        interrupt_id=row["interrupt_id"],
-    )

@@ -8,7 +8,7 @@ fields (a principal, say) never reach the record.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from checkpointing.digest import canonical
 from checkpointing.errors import (
@@ -19,9 +19,7 @@ from checkpointing.errors import (
     PayloadChanged,
     Refused,
 )
-
-if TYPE_CHECKING:
-    from checkpointing.approvals import Approval
+from checkpointing.questions import Approval
 
 Decision = Mapping[str, Any]
 """`{"type": "approve" | "edit" | "reject" | "respond", ...}`."""

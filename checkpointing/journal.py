@@ -18,6 +18,7 @@ from checkpointing.artefacts import Artefacts
 from checkpointing.audit import Audit
 from checkpointing.bridge import Bridge
 from checkpointing.clock import system_clock
+from checkpointing.contradictions import approvals_witness, effects_witness
 from checkpointing.errors import JournalUnusable
 from checkpointing.leases import Leases
 from checkpointing.ledger import Ledger
@@ -50,7 +51,7 @@ class Journal:
         self.runs = Runs(store)
         self.effects = Ledger(store)
         self.approvals = Approvals(store)
-        self.audit = Audit(store, (self.effects.contradictions, self.approvals.contradictions))
+        self.audit = Audit(store, (effects_witness(self.effects), approvals_witness(self.approvals)))
         self.artefacts = Artefacts(artefacts)
 
     def close(self) -> None:

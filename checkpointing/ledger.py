@@ -19,16 +19,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from datetime import timedelta
+from typing import Any
 
 from checkpointing.approvals import check_covers
-from checkpointing.audit import Entry, append
-from checkpointing.clock import from_ms
+from checkpointing.audit import append
 from checkpointing.digest import JSON, canonical, sha256
+from checkpointing.effects import Claim, EffectRecord, EffectState, Request, record_from
 from checkpointing.errors import (
     AlreadySettled,
     EffectBusy,
@@ -42,8 +41,6 @@ from checkpointing.leases import Lease, check_fence, is_live
 from checkpointing.runs import wake_waiting
 from checkpointing.slots import Place, Slot, ambiguous
 from checkpointing.store import Row, Store, Tx
-
-EffectState = Literal["claimed", "settled", "in_doubt", "released"]
 
 CLAIM = """
 insert into effects (slot, key, effect, thread_id, step, arguments, digest, state, approval_id, lease, fence, root, task, checkpoint,
@@ -89,91 +86,7 @@ select * from effects
 where (:thread_id = '' or thread_id = :thread_id) and (:state = '' or state = :state) and (claimed_ms, slot) > (:after_ms, :after)
 order by claimed_ms, slot limit :limit
 """
-EVERY = 2**31 - 1
 LOCK_KEY = "select state from effects where key = :key for update"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """
-    What a node asks of the ledger.
-
-    Attributes:
-        slot: Which effect this is.
-        place: Where in the thread's history it is asked from.
-        key: What the receiver would get.
-        digest: The first 16 hex digits of the arguments' SHA-256, volatile fields left out.
-        approved_hash: The whole SHA-256 of all arguments, to be compared with the approval's.
-        approval_id: The approval it acts under, or `None`.
-        cost: In minor units; 0 if the effect declares none.
-    """
-
-    slot: Slot
-    place: Place
-    effect: str
-    key: str
-    arguments: dict[str, JSON]
-    digest: str
-    approved_hash: str
-    approval_id: str | None
-    cost: int
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """
-    The right to call the receiver once more for this slot.
-
-    Attributes:
-        doubtful: An earlier call may have happened; `move` says what to do about it.
-        age: Time since the key was first claimed, for its life at the receiver.
-        since_call: Time since the last call before this claim began, for the receiver's settle delay.
-    """
-
-    record: EffectRecord
-    lease: Lease
-    doubtful: bool
-    age: timedelta
-    since_call: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class EffectRecord:
-    """
-    An effect as its row has it.
-
-    Attributes:
-        key: As it was sent to the receiver.
-        thread_id: The thread that claimed it; for a `once=` effect others may be answered from it.
-        step: The slot's step: node path, visit, index of the `Send`.
-        outcome: What the tool returned, or `{"declined": message}`; `None` until settled.
-        calls: How many claims led to a call, the first one counted.
-        replays: How often it was answered from here instead of being called.
-        cost: In minor units.
-    """
-
-    key: str
-    effect: str
-    slot: str
-    thread_id: str
-    step: str
-    arguments: dict[str, Any]
-    digest: str
-    state: EffectState
-    outcome: Any
-    approval_id: str | None
-    calls: int
-    replays: int
-    cost: int
-    claimed_at: datetime
-    settled_at: datetime | None
-
-    @property
-    def declined(self) -> str | None:
-        """The receiver's reason if it declined, else `None`."""
-        if isinstance(self.outcome, dict) and self.outcome.keys() == {"declined"}:
-            return str(self.outcome["declined"])
-        return None
 
 
 class Ledger:
@@ -232,7 +145,7 @@ class Ledger:
             row = tx.one(AT_SLOT, slot=asked.slot.id)
             if row is None or row["state"] == "released":
                 return self._first_claim(tx, asked, released=row)
-            record = _record(row)
+            record = record_from(row)
             if record.digest != asked.digest:
                 raise EffectConflict(_conflict(record, asked))
             asked.place.check_answers(tx, row, asked.slot)
@@ -261,8 +174,8 @@ class Ledger:
         with self.store.transaction("effect.settle") as tx:
             row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome))
             if row is None:
-                return _record(_existing(tx, claim.record.key))
-            record = _record(row)
+                return record_from(_existing(tx, claim.record.key))
+            record = record_from(row)
             _audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
             return record
 
@@ -278,13 +191,13 @@ class Ledger:
                 fence=lease.fence,
             )
             if row:
-                _audit(tx, _record(row), "effect.release", actor=lease.owner, why=why)
+                _audit(tx, record_from(row), "effect.release", actor=lease.owner, why=why)
 
     def doubt(self, claim: Claim, *, why: str) -> None:
         """Record that nobody knows whether the call happened."""
         with self.store.transaction("effect.doubt") as tx:
             if row := tx.one(DOUBT, slot=claim.record.slot, key=claim.record.key):
-                _audit(tx, _record(row), "effect.in_doubt", actor=claim.lease.owner, why=why)
+                _audit(tx, record_from(row), "effect.in_doubt", actor=claim.lease.owner, why=why)
 
     def resolve(self, key: str, *, happened: bool, outcome: JSON = None, principal: str | None) -> EffectRecord:
         """
@@ -310,7 +223,7 @@ class Ledger:
             )
             if row is None:
                 raise AlreadySettled(f"effect {key!r} is {found['state']}; an outcome is never replaced")
-            record = _record(row)
+            record = record_from(row)
             wake_waiting(tx, record.key)
             found_out = {"outcome": sha256(outcome)} if happened else {}
             _audit(tx, record, "effect.resolve", actor=principal, happened=happened, **found_out)
@@ -324,7 +237,7 @@ class Ledger:
             UnknownEffect: no effect has this key.
         """
         with self.store.reading() as tx:
-            return _record(_existing(tx, key))
+            return record_from(_existing(tx, key))
 
     def list(
         self,
@@ -345,24 +258,7 @@ class Ledger:
                 after=after.slot if after else "",
                 limit=limit,
             )
-        return [_record(row) for row in rows]
-
-    def contradictions(self, thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
-        """Yield one line for every effect of the thread whose row says something else than the thread's audit."""
-        settled: dict[str, str | None] = {}
-        for entry in entries:
-            if entry.event in ("effect.claim", "effect.take_over"):
-                settled[entry.subject] = None
-            elif entry.event in ("effect.settle", "effect.resolve") and "outcome" in entry.body:
-                settled[entry.subject] = entry.body["outcome"]
-            elif entry.event in ("effect.release", "effect.resolve"):
-                settled.pop(entry.subject, None)
-        rows = {record.key: record for record in self.list(thread_id=thread_id, limit=EVERY)}
-        for key, outcome in settled.items():
-            if key not in rows:
-                yield f"effect {key!r} is in the audit and not in the ledger"
-            elif outcome != (sha256(rows[key].outcome) if rows[key].state == "settled" else None):
-                yield f"effect {key!r} is {rows[key].state} with another outcome than was recorded"
+        return [record_from(row) for row in rows]
 
     def _first_claim(self, tx: Tx, asked: Request, *, released: Row | None) -> Claim:
         if asked.approval_id:
@@ -376,11 +272,11 @@ class Ledger:
                 raise EffectNotApproved(
                     f"approval {asked.approval_id!r} was used by effect {used['key']!r}; it allows one"
                 )
-        row = tx.one(CLAIM_AGAIN if released else CLAIM, **_values(asked))
+        row = tx.one(CLAIM_AGAIN if released else CLAIM, **asked.columns())
         if row is None:
             # Another thread claimed the same `once=` slot, or used the approval, between our two statements.
             raise EffectBusy(f"effect {asked.key!r} was claimed by another worker just now")
-        record = _record(row)
+        record = record_from(row)
         _audit(
             tx,
             record,
@@ -394,7 +290,7 @@ class Ledger:
     def _take_over(self, tx: Tx, asked: Request, before: Row) -> Claim:
         row = tx.one(TAKE_OVER, slot=asked.slot.id, **asked.place.columns())
         assert row is not None
-        record = _record(row)
+        record = record_from(row)
         _audit(tx, record, "effect.take_over", actor=asked.place.lease.owner, call=record.calls)
         return Claim(
             record,
@@ -433,21 +329,6 @@ def _conflict(record: EffectRecord, asked: Request) -> str:
     )
 
 
-def _values(asked: Request) -> dict[str, Any]:
-    return {
-        "slot": asked.slot.id,
-        "key": asked.key,
-        "effect": asked.effect,
-        "thread_id": asked.slot.thread_id,
-        "step": asked.slot.step,
-        "arguments": json.dumps(asked.arguments),
-        "digest": asked.digest,
-        "approval_id": asked.approval_id,
-        "cost": asked.cost,
-        **asked.place.columns(),
-    }
-
-
 def _age(row: Row, since: str) -> timedelta:
     return timedelta(milliseconds=int(row["now"]) - int(row[since]))
 
@@ -461,23 +342,3 @@ def _existing(tx: Tx, key: str) -> Row:
 
 def _audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
     append(tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body)
-
-
-def _record(row: Row) -> EffectRecord:
-    return EffectRecord(
-        key=row["key"],
-        effect=row["effect"],
-        slot=row["slot"],
-        thread_id=row["thread_id"],
-        step=row["step"],
-        arguments=json.loads(row["arguments"]),
-        digest=row["digest"],
-        state=row["state"],
-        outcome=None if row["outcome"] is None else json.loads(row["outcome"]),
-        approval_id=row["approval_id"],
-        calls=row["calls"],
-        replays=row["replays"],
-        cost=row["cost"],
-        claimed_at=from_ms(row["claimed_ms"]),
-        settled_at=None if row["settled_ms"] is None else from_ms(row["settled_ms"]),
-    )

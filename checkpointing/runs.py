@@ -15,17 +15,13 @@ the lease starts again from the last checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from checkpointing.admissions import Admission, Run, RunState, run_from
 from checkpointing.audit import append
-from checkpointing.clock import from_ms
 from checkpointing.errors import InputChanged, InputRefused, NotAllowed, RunDead, UnknownThread
 from checkpointing.leases import Lease, check_fence, give_back
 from checkpointing.store import Row, Store, Tx
-
-RunState = Literal["admitted", "running", "parked", "done", "dead"]
 
 ADMIT = """
 insert into runs (thread_id, state, input_type, input, input_digest, submission, turn, attempts, resumes, submitted_by,
@@ -86,60 +82,6 @@ where thread_id = :thread_id and state = 'dead' returning *
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """
-    A run as its row has it.
-
-    Attributes:
-        reason: Why it is parked (`approval`, `in_doubt`) or dead.
-        waits_for: The key of the effect in doubt it is parked for, else `None`.
-        error: The last error of a node, one line; the run may have gone on since.
-        input_digest: SHA-256 of the admitted input.
-        submission: What the caller named this turn; empty if nothing.
-        turn: Which input of the thread this is, from 1; 1 for ever unless the graph takes turns.
-        attempts: Starts since the last new checkpoint.
-        resumes: Starts that took over from a worker that died, over the run's whole life.
-        head: The checkpoint it stood at when it was last started; `None` before the first start.
-    """
-
-    thread_id: str
-    state: RunState
-    reason: str | None
-    waits_for: str | None
-    error: str | None
-    input_digest: str
-    submission: str
-    turn: int
-    attempts: int
-    resumes: int
-    head: str | None
-    submitted_by: str | None
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """
-    What a caller wants a thread to do.
-
-    Attributes:
-        input_type: How `input` is serialised, as LangGraph's serialiser named it.
-        digest: SHA-256 of the input, by which a second submission is recognised.
-        submission: The caller's name for it; empty if none was given.
-        takes_turns: A thread that is done may take another submission.
-    """
-
-    thread_id: str
-    input_type: str
-    input: bytes
-    digest: str
-    submission: str
-    submitted_by: str | None
-    takes_turns: bool
-
-
 class Runs:
     """The `runs` table and all its transitions."""
 
@@ -168,7 +110,7 @@ class Runs:
             }
             row = tx.one(ADMIT, **values)
             if row is None:
-                current = _run(_existing(tx, LOCK, wanted.thread_id))
+                current = run_from(_existing(tx, LOCK, wanted.thread_id))
                 if not _is_new_turn(tx, current, wanted):
                     return current
                 row = tx.one(NEXT_TURN, **values)
@@ -177,7 +119,7 @@ class Runs:
                         f"thread {wanted.thread_id!r} is {current.state} with submission {current.submission!r}; "
                         "a new turn begins when it is done"
                     )
-            run = _run(row)
+            run = run_from(row)
             tx.all(
                 SUBMITTED,
                 thread_id=run.thread_id,
@@ -203,14 +145,14 @@ class Runs:
             UnknownThread: no run was ever admitted for it.
         """
         with self.store.reading() as tx:
-            return _run(_existing(tx, GET, thread_id))
+            return run_from(_existing(tx, GET, thread_id))
 
     def list(self, *, state: RunState | None = None, after: str = "", limit: int = 1000) -> list[Run]:
         """Return up to *limit* runs in order of their thread ids, from the one after *after*."""
         if state is not None and state not in get_args(RunState):
             raise InputRefused(f"there is no run state {state!r}; there are {', '.join(get_args(RunState))}")
         with self.store.reading() as tx:
-            return [_run(row) for row in tx.all(LIST, state=state or "", after=after, limit=limit)]
+            return [run_from(row) for row in tx.all(LIST, state=state or "", after=after, limit=limit)]
 
     def input_of(self, thread_id: str) -> tuple[str, bytes]:
         """Return the admitted input of the current turn as LangGraph's serialiser wrote it."""
@@ -235,11 +177,11 @@ class Runs:
             check_fence(tx, lease)
             row = tx.one(START, thread_id=thread_id, head=head)
             if row is None:
-                run = _run(_existing(tx, GET, thread_id))
+                run = run_from(_existing(tx, GET, thread_id))
                 if run.state == "done":
                     return run
                 raise RunDead(f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}")
-            run = _run(row)
+            run = run_from(row)
             _audit(tx, run, "run.start", actor=lease.owner, attempt=run.attempts, head=head)
             return run
 
@@ -263,7 +205,7 @@ class Runs:
             if not still_waiting(tx):
                 return False
             if row := tx.one(PARK, thread_id=thread_id, reason=reason, waits_for=waits_for):
-                _audit(tx, _run(row), "run.park", actor=lease.owner, reason=reason)
+                _audit(tx, run_from(row), "run.park", actor=lease.owner, reason=reason)
             give_back(tx, lease)
             return True
 
@@ -293,9 +235,9 @@ class Runs:
         with self.store.transaction("run.redrive") as tx:
             row = tx.one(REDRIVE, thread_id=thread_id)
             if row is None:
-                run = _run(_existing(tx, GET, thread_id))
+                run = run_from(_existing(tx, GET, thread_id))
                 raise InputRefused(f"thread {thread_id!r} is {run.state}; only a dead letter is redriven")
-            run = _run(row)
+            run = run_from(row)
             _audit(tx, run, "run.redrive", actor=principal, reason=reason)
             return run
 
@@ -305,7 +247,7 @@ class Runs:
             if row := tx.one(sql, thread_id=thread_id, **values):
                 _audit(
                     tx,
-                    _run(row),
+                    run_from(row),
                     name,
                     actor=lease.owner,
                     **{k: v for k, v in values.items() if v is not None},
@@ -356,22 +298,3 @@ def _existing(tx: Tx, sql: str, thread_id: str) -> Row:
 
 def _audit(tx: Tx, run: Run, event: str, *, actor: str, **body: Any) -> None:
     append(tx, run.thread_id, event, actor=actor, subject=run.thread_id, **body)
-
-
-def _run(row: Row) -> Run:
-    return Run(
-        thread_id=row["thread_id"],
-        state=row["state"],
-        reason=row["reason"],
-        waits_for=row["waits_for"],
-        error=row["error"],
-        input_digest=row["input_digest"],
-        submission=row["submission"],
-        turn=row["turn"],
-        attempts=row["attempts"],
-        resumes=row["resumes"],
-        head=row["head"],
-        submitted_by=row["submitted_by"],
-        created_at=from_ms(row["created_ms"]),
-        updated_at=from_ms(row["updated_ms"]),
-    )

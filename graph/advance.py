@@ -27,6 +27,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from checkpointing import Approval, Journal, Lease, Run
+from checkpointing.admissions import Admission
 from checkpointing.approvals import all_pending
 from checkpointing.digest import sha256
 from checkpointing.errors import (
@@ -42,7 +43,6 @@ from checkpointing.errors import (
 )
 from checkpointing.leases import Heartbeat, thread_lease
 from checkpointing.ledger import in_doubt, still_in_doubt
-from checkpointing.runs import Admission
 from checkpointing.savers import LEASE
 from graph.asks import Ask, Decide, Start, read_ask, read_config
 from graph.questions import decide, open_foreign

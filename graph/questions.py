@@ -13,9 +13,9 @@ from typing import Any
 from langgraph.types import Interrupt, StateSnapshot
 
 from checkpointing import Approval, Journal, Lease
-from checkpointing.approvals import Question
 from checkpointing.digest import canonical
 from checkpointing.errors import ArgumentsNotJson, DecisionInvalid, UnknownApproval
+from checkpointing.questions import Question
 from graph.asks import Answer, Decide
 
 

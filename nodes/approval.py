@@ -16,8 +16,8 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.types import interrupt
 
 from checkpointing import Approval, Journal
-from checkpointing.approvals import Question
 from checkpointing.decisions import KINDS
+from checkpointing.questions import Question
 from nodes.principal import principal_of
 from nodes.state import read_channel
 from nodes.visit import visit

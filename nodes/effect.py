@@ -17,8 +17,8 @@ from langgraph.errors import GraphBubbleUp
 
 from checkpointing import EffectRecord, Journal
 from checkpointing.digest import sha256
+from checkpointing.effects import Request
 from checkpointing.errors import ArgumentsNotJson, EffectNotApproved, GraphRefused
-from checkpointing.ledger import Request
 from checkpointing.slots import Place, Slot, make_key
 from nodes.state import read_channel
 from nodes.visit import Visit, place, visit, visits_before

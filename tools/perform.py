@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from checkpointing.bridge import Bridge
 from checkpointing.digest import JSON
+from checkpointing.effects import Claim, EffectRecord, Request
 from checkpointing.errors import (
     Declined,
     EffectConflict,
@@ -33,7 +34,7 @@ from checkpointing.errors import (
     Rejected,
     Unreachable,
 )
-from checkpointing.ledger import Claim, EffectRecord, Ledger, Request, in_doubt
+from checkpointing.ledger import Ledger, in_doubt
 from checkpointing.steps import Feed
 from tools.effect import Effect, ToolFunction
 from tools.receiver import next_move

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from checkpointing import Journal
-from checkpointing.approvals import Question
-from checkpointing.runs import Admission
+from checkpointing.admissions import Admission
+from checkpointing.questions import Question
 from tests.support.small_claim import act, small_claim
 
 COPY = """

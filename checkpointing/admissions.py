@@ -1,0 +1,88 @@
+"""
+A run as values: what a caller wants a thread to do, and what its row says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from checkpointing.clock import from_ms
+from checkpointing.store import Row
+
+RunState = Literal["admitted", "running", "parked", "done", "dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """
+    A run as its row has it.
+
+    Attributes:
+        reason: Why it is parked (`approval`, `in_doubt`) or dead.
+        waits_for: The key of the effect in doubt it is parked for, else `None`.
+        error: The last error of a node, one line; the run may have gone on since.
+        input_digest: SHA-256 of the admitted input.
+        submission: What the caller named this turn; empty if nothing.
+        turn: Which input of the thread this is, from 1; 1 for ever unless the graph takes turns.
+        attempts: Starts since the last new checkpoint.
+        resumes: Starts that took over from a worker that died, over the run's whole life.
+        head: The checkpoint it stood at when it was last started; `None` before the first start.
+    """
+
+    thread_id: str
+    state: RunState
+    reason: str | None
+    waits_for: str | None
+    error: str | None
+    input_digest: str
+    submission: str
+    turn: int
+    attempts: int
+    resumes: int
+    head: str | None
+    submitted_by: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """
+    What a caller wants a thread to do.
+
+    Attributes:
+        input_type: How `input` is serialised, as LangGraph's serialiser named it.
+        digest: SHA-256 of the input, by which a second submission is recognised.
+        submission: The caller's name for it; empty if none was given.
+        takes_turns: A thread that is done may take another submission.
+    """
+
+    thread_id: str
+    input_type: str
+    input: bytes
+    digest: str
+    submission: str
+    submitted_by: str | None
+    takes_turns: bool
+
+
+def run_from(row: Row) -> Run:
+    """Read a run from its row."""
+    return Run(
+        thread_id=row["thread_id"],
+        state=row["state"],
+        reason=row["reason"],
+        waits_for=row["waits_for"],
+        error=row["error"],
+        input_digest=row["input_digest"],
+        submission=row["submission"],
+        turn=row["turn"],
+        attempts=row["attempts"],
+        resumes=row["resumes"],
+        head=row["head"],
+        submitted_by=row["submitted_by"],
+        created_at=from_ms(row["created_ms"]),
+        updated_at=from_ms(row["updated_ms"]),
+    )

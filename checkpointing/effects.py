@@ -1,0 +1,137 @@
+"""
+An effect as values: what a node asks of the ledger, what a claim allows, and what the ledger has recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from checkpointing.clock import from_ms
+from checkpointing.digest import JSON
+from checkpointing.leases import Lease
+from checkpointing.slots import Place, Slot
+from checkpointing.store import Row
+
+EffectState = Literal["claimed", "settled", "in_doubt", "released"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """
+    What a node asks of the ledger.
+
+    Attributes:
+        slot: Which effect this is.
+        place: Where in the thread's history it is asked from.
+        key: What the receiver would get.
+        digest: The first 16 hex digits of the arguments' SHA-256, volatile fields left out.
+        approved_hash: The whole SHA-256 of all arguments, to be compared with the approval's.
+        approval_id: The approval it acts under, or `None`.
+        cost: In minor units; 0 if the effect declares none.
+    """
+
+    slot: Slot
+    place: Place
+    effect: str
+    key: str
+    arguments: dict[str, JSON]
+    digest: str
+    approved_hash: str
+    approval_id: str | None
+    cost: int
+
+    def columns(self) -> dict[str, Any]:
+        """Return the request as the ledger stores it."""
+        return {
+            "slot": self.slot.id,
+            "key": self.key,
+            "effect": self.effect,
+            "thread_id": self.slot.thread_id,
+            "step": self.slot.step,
+            "arguments": json.dumps(self.arguments),
+            "digest": self.digest,
+            "approval_id": self.approval_id,
+            "cost": self.cost,
+            **self.place.columns(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """
+    The right to call the receiver once more for this slot.
+
+    Attributes:
+        doubtful: An earlier call may have happened; `move` says what to do about it.
+        age: Time since the key was first claimed, for its life at the receiver.
+        since_call: Time since the last call before this claim began, for the receiver's settle delay.
+    """
+
+    record: EffectRecord
+    lease: Lease
+    doubtful: bool
+    age: timedelta
+    since_call: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """
+    An effect as its row has it.
+
+    Attributes:
+        key: As it was sent to the receiver.
+        thread_id: The thread that claimed it; for a `once=` effect others may be answered from it.
+        step: The slot's step: node path, visit, index of the `Send`.
+        outcome: What the tool returned, or `{"declined": message}`; `None` until settled.
+        calls: How many claims led to a call, the first one counted.
+        replays: How often it was answered from here instead of being called.
+        cost: In minor units.
+    """
+
+    key: str
+    effect: str
+    slot: str
+    thread_id: str
+    step: str
+    arguments: dict[str, Any]
+    digest: str
+    state: EffectState
+    outcome: Any
+    approval_id: str | None
+    calls: int
+    replays: int
+    cost: int
+    claimed_at: datetime
+    settled_at: datetime | None
+
+    @property
+    def declined(self) -> str | None:
+        """The receiver's reason if it declined, else `None`."""
+        if isinstance(self.outcome, dict) and self.outcome.keys() == {"declined"}:
+            return str(self.outcome["declined"])
+        return None
+
+
+def record_from(row: Row) -> EffectRecord:
+    """Read an effect from its row."""
+    return EffectRecord(
+        key=row["key"],
+        effect=row["effect"],
+        slot=row["slot"],
+        thread_id=row["thread_id"],
+        step=row["step"],
+        arguments=json.loads(row["arguments"]),
+        digest=row["digest"],
+        state=row["state"],
+        outcome=None if row["outcome"] is None else json.loads(row["outcome"]),
+        approval_id=row["approval_id"],
+        calls=row["calls"],
+        replays=row["replays"],
+        cost=row["cost"],
+        claimed_at=from_ms(row["claimed_ms"]),
+        settled_at=None if row["settled_ms"] is None else from_ms(row["settled_ms"]),
+    )
