@@ -1,13 +1,26 @@
 """
 Settings: from the environment and a `.env` file, every name beginning with `COUNTERFOIL_`.
+
+Wrong settings are one line that names the variable and never its value: a URL may hold a password.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from checkpointing.errors import Refused
+
+PREFIX = "COUNTERFOIL_"
+
+
+class SettingsInvalid(Refused, ValueError):
+    """A setting cannot be used; the message names the variable and what is wanted."""
 
 
 class Settings(BaseSettings):
@@ -24,21 +37,35 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="COUNTERFOIL_", env_file=".env", extra="ignore", frozen=True
+        env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True, hide_input_in_errors=True
     )
 
     url: SecretStr = SecretStr("sqlite:///counterfoil.db")
     artefacts: str | None = None
-    lease_seconds: float = Field(default=30, ge=0.1)
-    approval_hours: float = Field(default=72, gt=0)
+    lease_seconds: float = Field(default=30, ge=0.1, allow_inf_nan=False)
+    approval_hours: float = Field(default=72, gt=0, le=24 * 3660)
     stripe_key: SecretStr = SecretStr("sk_test_sandbox")
     stripe_url: str = "http://127.0.0.1:8042"
     mail_key: SecretStr = SecretStr("re_sandbox")
     mail_url: str = "http://127.0.0.1:8042"
     mail_sender: str = "Claims <claims@carrier.example>"
     claims_url: str = "http://127.0.0.1:8042"
-    timeout_seconds: float = Field(default=10, gt=0)
+    timeout_seconds: float = Field(default=10, gt=0, allow_inf_nan=False)
     model: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _readable(cls, url: SecretStr) -> SecretStr:
+        """Refuse a URL that cannot be taken apart: the parsers' own messages repeat the part they could not read."""
+        try:
+            if urlsplit(url.get_secret_value()).scheme in ("postgres", "postgresql"):
+                conninfo_to_dict(url.get_secret_value())
+        except (ValueError, ProgrammingError):
+            raise ValueError(
+                "not a readable URL; as in sqlite:///claims.db or postgresql://user:password@host:5432/database, "
+                "with %, @, / and : of a password percent-encoded"
+            ) from None
+        return url
 
     @property
     def lease(self) -> timedelta:
@@ -49,3 +76,35 @@ class Settings(BaseSettings):
     def approval_ttl(self) -> timedelta:
         """The adjuster's time as a duration."""
         return timedelta(hours=self.approval_hours)
+
+    @property
+    def place(self) -> str:
+        """The journal for people: the file, or the host and database, without user and password."""
+        parts = urlsplit(self.url.get_secret_value())
+        if parts.scheme == "sqlite":
+            return parts.path.removeprefix("/")
+        host = parts.netloc.rpartition("@")[2] or "localhost"
+        return f"{host}{parts.path}"
+
+
+def load_settings(url: str | None = None) -> Settings:
+    """
+    Read the settings; *url* takes the place of `COUNTERFOIL_URL`.
+
+    Raises:
+        SettingsInvalid: a variable, or the `.env` file, cannot be read as what it must be.
+    """
+    try:
+        return Settings() if url is None else Settings(url=SecretStr(url))
+    except ValidationError as error:
+        raise SettingsInvalid(_wanted(error)) from None
+    except UnicodeDecodeError:
+        raise SettingsInvalid("the file .env is not UTF-8 text") from None
+
+
+def _wanted(error: ValidationError) -> str:
+    """Say every variable that is wrong, without its value."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(
+        f"{PREFIX}{str(one['loc'][0]).upper()}: {one['msg'].removeprefix('Value error, ')}" for one in found
+    )

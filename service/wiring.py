@@ -12,7 +12,7 @@ from checkpointing import Journal, open_journal
 from graph import DurableGraph
 from graph.claims import claims_graph
 from nodes.claims import Outside
-from service.settings import Settings
+from service.settings import Settings, SettingsInvalid
 from tools.assessor import make_assessor
 from tools.claims_system import ClaimsSystem
 from tools.messages import notify_effect
@@ -31,10 +31,21 @@ class App:
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Journal]:
-    """Open the journal alone, for commands that only look."""
-    with open_journal(
-        settings.url.get_secret_value(), lease=settings.lease, artefacts=settings.artefacts
-    ) as journal:
+    """
+    Open the journal alone, for commands that only look.
+
+    Raises:
+        JournalUnusable: there is none, or it cannot be used.
+        SettingsInvalid: the file, or the folder for documents, has no usable name.
+    """
+    try:
+        journal = open_journal(settings.url.get_secret_value(), lease=settings.lease, artefacts=settings.artefacts)
+    except (
+        ValueError,
+        ImportError,
+    ) as error:  # fsspec: an unknown protocol, or one whose package is not installed
+        raise SettingsInvalid(f"COUNTERFOIL_URL or COUNTERFOIL_ARTEFACTS cannot be used: {error}") from error
+    with journal:
         yield journal
 
 
@@ -43,9 +54,7 @@ def wired(settings: Settings) -> Iterator[App]:
     """Open the journal and build the claims graph over it."""
     with opened(settings) as journal:
         outside = outside_of(settings)
-        yield App(
-            settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl)
-        )
+        yield App(settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl))
 
 
 def outside_of(settings: Settings) -> Outside:

@@ -1,0 +1,5 @@
+"""`python -m service.cli`: the command `counterfoil`."""
+
+from service.cli.app import main
+
+main()

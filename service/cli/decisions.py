@@ -1,0 +1,136 @@
+"""The commands about approvals: what waits, and approving, rejecting or editing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from langgraph.types import Command
+from rich.text import Text
+
+from checkpointing import Approval
+from checkpointing.clock import from_ms
+from checkpointing.leases import thread_lease
+from graph import asks
+from service.cli import show
+from service.cli.documents import approval_document
+from service.cli.exits import ValueNotJson, ending, named, print_json, read_json
+from service.cli.options import ApprovalId, As, AsJson, Reason, settings_of
+from service.cli.progress import advance, report
+from service.wiring import App, opened, wired
+
+LIMIT = 1000
+
+
+@ending
+def approvals(context: typer.Context, as_json: AsJson = False) -> None:
+    """
+    List what waits for a decision, what expires first in front.
+
+    What is asked is exactly what will be done: an approval is bound to it, and if it changes there is a new approval.
+
+    Example: counterfoil approvals
+    """
+    with opened(settings_of(context)) as journal:
+        waiting = journal.approvals.pending(limit=LIMIT)
+        if as_json:
+            print_json([approval_document(one) for one in waiting])
+        elif waiting:
+            table = show.approvals_table(waiting, now=from_ms(journal.store.now_ms()))
+            show.stdout().print(table)
+        else:
+            show.stdout().print("Nothing waits for a decision.")
+        if len(waiting) == LIMIT:
+            typer.echo(f"counterfoil: these are the first {LIMIT}; there may be more", err=True)
+
+
+@ending
+def approve(context: typer.Context, approval_id: ApprovalId, principal: As = None, as_json: AsJson = False) -> None:
+    """
+    Approve exactly what is asked, and carry the run on.
+
+    The decision is recorded before the run moves; if this process dies, or another one holds the thread, it stands all the same. The
+    first decision wins. Whoever submitted the claim may not approve it.
+
+    Example: counterfoil approve apr_74071e3af07eb10a318c --as adjuster-17
+    """
+    _decide(context, approval_id, principal, asks.approve, as_json=as_json, command="approve")
+
+
+@ending
+def reject(
+    context: typer.Context,
+    approval_id: ApprovalId,
+    principal: As = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """
+    Reject what is asked, and carry the run on: nothing is paid, and the claimant is told.
+
+    The reason stands in the letter to the claimant.
+
+    Example: counterfoil reject apr_74071e3af07eb10a318c --as adjuster-17 --reason "Not this car."
+    """
+
+    def made(approval: Approval) -> Command[Any]:
+        return asks.reject(approval, reason)
+
+    _decide(context, approval_id, principal, made, as_json=as_json, command="reject")
+
+
+@ending
+def edit(
+    context: typer.Context,
+    approval_id: ApprovalId,
+    *,
+    payload: Annotated[str, typer.Option(metavar="JSON", help="The whole payload; amounts are minor units.")],
+    principal: As = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """
+    Approve something else than what is asked, and carry the run on.
+
+    The payload is given whole, with the keys of the one that is asked; `counterfoil approvals --json` has it. Amounts are in minor
+    units: 100000 is 1000.00.
+
+    Example: counterfoil edit apr_7407 --as adjuster-17 --payload '{"claim_id": "0042", "amount": 100000, "currency": "EUR", "payee": "acct_1"}'
+    """
+    given = read_json(payload, option="--payload")
+    if not isinstance(given, dict):
+        raise ValueNotJson("--payload takes a JSON object with the keys of the payload that is asked")
+
+    def made(approval: Approval) -> Command[Any]:
+        return asks.edit(approval, given, reason)
+
+    _decide(context, approval_id, principal, made, as_json=as_json, command="edit")
+
+
+def _decide(
+    context: typer.Context,
+    approval_id: str,
+    principal: str | None,
+    decision: Callable[[Approval], Command[Any]],
+    *,
+    as_json: bool,
+    command: str,
+) -> None:
+    who = named(principal, command=command)
+    with wired(settings_of(context)) as app:
+        approval = app.journal.approvals.get(approval_id)
+        advance(app, decision(approval), approval.thread_id, principal=who)
+        if not as_json:
+            _say_recorded(app, approval_id)
+        report(app, approval.thread_id, as_json=as_json)
+
+
+def _say_recorded(app: App, approval_id: str) -> None:
+    """Say that the decision stands, also where another worker has the run in its hands."""
+    one = app.journal.approvals.get(approval_id)
+    kind = one.decision["type"] if one.decision else "the decision"
+    said = f"Recorded: {kind} by {one.decided_by}."
+    if holder := app.journal.leases.holder(thread_lease(one.thread_id)):
+        said += f" Worker {holder} holds the thread and carries it on."
+    show.stdout().print(Text(said), soft_wrap=True)

@@ -1,0 +1,105 @@
+"""The commands about effects: what was done to the world, and saying what happened to one in doubt."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+from typer.core import TyperGroup
+
+from checkpointing import EffectRecord, Journal
+from checkpointing.errors import Refused
+from service.cli import show
+from service.cli.documents import effect_document
+from service.cli.exits import ending, named, print_json, read_json
+from service.cli.options import As, AsJson, settings_of
+from service.wiring import opened
+
+PAGE = 1000
+
+
+class FindingUnclear(Refused, ValueError):
+    """What was found out was said twice, or not at all."""
+
+
+class ListByDefault(TyperGroup):
+    """A group whose commands may be left out: `effects` and `effects ID` are `effects list` and `effects list ID`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `list` in front of arguments that name no command."""
+        if not args or args[0] not in {*self.commands, "--help"}:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@ending
+def list_effects(
+    context: typer.Context,
+    thread_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only those of this thread.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """
+    List the effects: every call that changed the world, or may have, and every answer of a model.
+
+    `calls` is how often the receiver was called under the one key, `replays` how often the record answered instead. An effect that is
+    claimed is being executed, or its worker died; one in doubt waits for `counterfoil effects resolve`.
+
+    Example: counterfoil effects claim-0042
+    """
+    with opened(settings_of(context)) as journal:
+        found = _all_effects(journal, thread_id)
+        if thread_id is not None and not found:
+            journal.runs.get(thread_id)  # an unknown thread is an error; a raw graph has effects and no run
+        if as_json:
+            print_json([effect_document(one) for one in found])
+        elif found:
+            show.stdout().print(show.effects_table(found))
+        else:
+            show.stdout().print("There is no effect yet.")
+
+
+@ending
+def resolve(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The effect's key.")],
+    *,
+    happened: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="It happened; this is what the receiver answered."),
+    ] = None,
+    nothing_happened: Annotated[
+        bool, typer.Option("--nothing-happened", help="It did not happen, and may be done now.")
+    ] = False,
+    principal: As = None,
+    as_json: AsJson = False,
+) -> None:
+    """
+    Say what happened to an effect in doubt.
+
+    Look it up at the receiver first: a payment that happened and is declared as nothing is paid again. The run that waits for it is
+    ready afterwards, and `counterfoil resume ID` carries it on.
+
+    Example: counterfoil effects resolve claim-0042:notify.0:notify:ab4a98787379bf03 --nothing-happened --as operator-3
+    """
+    who = named(principal, command="effects resolve")
+    if (happened is None) is not nothing_happened:
+        raise FindingUnclear(
+            "say what you found out: either --happened JSON (what the receiver answered) or --nothing-happened"
+        )
+    outcome = None if happened is None else read_json(happened, option="--happened")
+    with opened(settings_of(context)) as journal:
+        record = journal.effects.resolve(key, happened=happened is not None, outcome=outcome, principal=who)
+    if as_json:
+        print_json(effect_document(record))
+        return
+    show.stdout().print(Text(f"Effect {record.key} is {record.state} now. To carry the run on:"), soft_wrap=True)
+    show.stdout().print(Text(f"  counterfoil resume {quote(record.thread_id)}", "bold"), soft_wrap=True)
+
+
+def _all_effects(journal: Journal, thread_id: str | None) -> list[EffectRecord]:
+    found: list[EffectRecord] = []
+    while page := journal.effects.list(thread_id=thread_id, after=found[-1] if found else None, limit=PAGE):
+        found += page
+    return found

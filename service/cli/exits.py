@@ -1,0 +1,130 @@
+"""
+How a command ends: an exit code that a script can act on, and one line that says what happened.
+
+    0   done, or parked: nothing is wrong
+    1   something is wrong: a fault in the audit, a dead letter, an error of a node
+    2   bad input: an unknown id, a malformed file, a wrong setting; nothing was changed
+    3   not allowed, too late, or somebody was faster
+    4   busy or unreachable: the same command works later
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, ParamSpec
+
+import typer
+
+from checkpointing.errors import (
+    AlreadyDecided,
+    AlreadySettled,
+    ApprovalExpired,
+    CounterfoilError,
+    GraphChanged,
+    GraphRefused,
+    KeyInUse,
+    NotAllowed,
+    PayloadChanged,
+    Refused,
+    Stop,
+    TryAgain,
+    Unreachable,
+)
+
+P = ParamSpec("P")
+
+
+class Exit(IntEnum):
+    """The exit codes; `counterfoil --help` shows the module's table."""
+
+    OK = 0
+    WRONG = 1
+    BAD_INPUT = 2
+    TOO_LATE = 3
+    TRY_AGAIN = 4
+
+
+CODES: tuple[tuple[Exit, tuple[type[CounterfoilError], ...]], ...] = (
+    (
+        Exit.TOO_LATE,
+        (NotAllowed, AlreadyDecided, ApprovalExpired, PayloadChanged, AlreadySettled),
+    ),
+    (Exit.TRY_AGAIN, (TryAgain, Stop, Unreachable, KeyInUse)),
+    (Exit.WRONG, (GraphChanged, GraphRefused)),
+    (Exit.BAD_INPUT, (Refused,)),
+)
+"""The first that fits counts; whatever fits none is `WRONG`."""
+
+
+class PrincipalMissing(Refused):
+    """The command records who asked for it, and nobody was named."""
+
+
+class ValueNotJson(Refused, ValueError):
+    """An option that takes JSON was given something else."""
+
+
+def exit_code(error: CounterfoilError) -> Exit:
+    """Return the exit code that says what the caller of a command should do about *error*."""
+    return next((code for code, kinds in CODES if isinstance(error, kinds)), Exit.WRONG)
+
+
+def one_line(error: CounterfoilError) -> str:
+    """Return the error's message on one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def ending(command: Callable[P, None]) -> Callable[P, None]:
+    """
+    Make every error of ours the end of *command*: one line on stderr, or with `--json` one document on stdout, and its exit code.
+
+    An error that is not ours keeps its traceback: it is a fault of this program.
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **options: P.kwargs) -> None:
+        try:
+            command(*args, **options)
+        except CounterfoilError as error:
+            if options.get("as_json"):
+                print_json({"error": {"type": type(error).__name__, "message": one_line(error)}})
+            else:
+                typer.echo(f"counterfoil: {one_line(error)}", err=True)
+            raise typer.Exit(exit_code(error)) from error
+
+    return run
+
+
+def print_json(document: Any) -> None:
+    """Write one JSON document to stdout."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+
+
+def read_json(text: str, *, option: str) -> Any:
+    """
+    Return the JSON value an option was given.
+
+    Raises:
+        ValueNotJson: it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueNotJson(f"{option} takes JSON, as in {option} '{{\"amount\": 184000}}': {error}") from error
+
+
+def named(principal: str | None, *, command: str) -> str:
+    """
+    Return who is acting.
+
+    Raises:
+        PrincipalMissing: nobody was named.
+    """
+    if principal is None or not principal.strip():
+        raise PrincipalMissing(
+            f"{command} needs --as NAME: who is acting? Nothing was recorded; give it again with --as"
+        )
+    return principal.strip()

@@ -1,0 +1,30 @@
+"""
+The arguments and options that several commands share, and the settings a command runs with.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from service.settings import Settings, load_settings
+
+ThreadId = Annotated[str, typer.Argument(metavar="ID", help="The thread's id.")]
+ApprovalId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The approval's id, as `counterfoil approvals` shows it."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")]
+As = Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who is acting; it stands in the audit.")]
+Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; it is recorded.")]
+
+
+def settings_of(context: typer.Context) -> Settings:
+    """
+    Return the settings, with `--url` where it was given.
+
+    Raises:
+        SettingsInvalid: a variable cannot be used.
+    """
+    return load_settings(context.obj)

@@ -1,0 +1,170 @@
+"""
+Tables for people: runs, one run's timeline, approvals, effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from checkpointing import Approval, EffectRecord, Run
+from graph.timeline import StepView, Timeline
+from service.cli import words
+from service.cli.advice import Advice
+
+WIDEST_CHANGE = 25
+"""Leaves room for an effect's key in a terminal of 100 columns."""
+
+STYLES = {
+    "done": "green",
+    "settled": "green",
+    "parked": "yellow",
+    "pending": "yellow",
+    "claimed": "yellow",
+    "running": "cyan",
+    "admitted": "cyan",
+    "in_doubt": "bold red",
+    "dead": "bold red",
+}
+
+
+def stdout() -> Console:
+    """Return the console for what was asked for."""
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Return the console for progress."""
+    return Console(stderr=True, highlight=False)
+
+
+def runs_table(runs: Iterable[Run]) -> Table:
+    """Show runs, a row each."""
+    table = _table("thread", "state", "why", "submitted by", "last change (UTC)")
+    for run in runs:
+        why = run.reason or run.error or ""
+        table.add_row(
+            Text(run.thread_id, overflow="fold"),
+            _state(run.state),
+            Text(words.short(why, 60)),
+            Text(run.submitted_by or "", overflow="fold"),
+            words.instant(run.updated_at),
+        )
+    return table
+
+
+def approvals_table(approvals: Iterable[Approval], *, now: datetime) -> Table:
+    """Show what waits for a decision, what expires first in front."""
+    table = _table("approval", "thread", "name", "what is asked", "takes", "expires (UTC)")
+    table.columns[0].no_wrap = True
+    for one in approvals:
+        table.add_row(
+            one.id,
+            Text(one.thread_id, overflow="fold"),
+            Text(one.name, overflow="fold"),
+            Text("\n".join(words.payload(one.payload)), overflow="fold"),
+            "\n".join(one.allowed),
+            _expiry(one, now),
+        )
+    return table
+
+
+def effects_table(effects: Iterable[EffectRecord]) -> Table:
+    """Show effects, in the order they were claimed."""
+    table = _table("effect and its outcome", "state", "calls", "replays", "claimed (UTC)")
+    for one in effects:
+        outcome = "" if one.outcome is None else words.value(one.effect, one.outcome, "")
+        table.add_row(
+            Text.assemble(one.key, (f"\n  {outcome}" if outcome else "", "dim")),
+            _state(one.state),
+            str(one.calls),
+            str(one.replays),
+            words.instant(one.claimed_at),
+        )
+    return table
+
+
+def show_timeline(console: Console, line: Timeline, *, now: datetime) -> None:
+    """Show a run: how it stands, and what happened at every step."""
+    run = line.run
+    head = Text.assemble((run.thread_id, "bold"), " is ", _state(run.state))
+    head.append(f" ({run.reason})" if run.reason else "")
+    if outcome := (line.steps[-1].update.get("outcome") if line.steps else None):
+        head.append(f": {outcome}")
+    console.print(head)
+    by = f" by {run.submitted_by}" if run.submitted_by else ""
+    console.print(Text(f"submitted{by} at {words.instant(run.created_at)} UTC{_lives(run)}", "dim"))
+    if run.error:
+        console.print(Text(f"error: {run.error}", "red"))
+    if line.steps:
+        console.print(_steps_table(line, now=now))
+
+
+def show_advice(console: Console, said: Advice) -> None:
+    """Show what to do next, each command on a line of its own so that it can be copied."""
+    console.print(Text(said.what))
+    for command in said.commands:
+        console.print(Text(f"  {command}", "bold"), soft_wrap=True)
+
+
+def _steps_table(line: Timeline, *, now: datetime) -> Table:
+    table = _table("step", "node", "changed", "starts", "effects, approvals, waits")
+    table.columns[0].justify = table.columns[3].justify = "right"
+    table.columns[2].max_width = WIDEST_CHANGE
+    for step in line.steps:
+        standing = step is line.standing
+        table.add_row(
+            str(step.number),
+            Text(", ".join(step.nodes), "yellow" if standing else ""),
+            Text("\n".join(words.changes(step)), overflow="ellipsis"),
+            str(step.attempts) if step.attempts else "",
+            Text("\n".join(_happened(step, line.run, standing=standing, now=now)), overflow="fold"),
+        )
+    return table
+
+
+def _happened(step: StepView, run: Run, *, standing: bool, now: datetime) -> Sequence[str]:
+    lines = [part for one in step.effects for part in (words.effect(one), one.key)]
+    lines += [part for one in step.approvals for part in (words.approval(one), one.id)]
+    if step.waited > timedelta(0):
+        lines.append(f"waited {words.duration(step.waited)}")
+    if standing and run.state == "parked":
+        lines.append(f"waits for {words.duration(now - run.updated_at)} now")
+    return lines
+
+
+def _lives(run: Run) -> str:
+    """Say what is out of the ordinary: another turn, workers that died."""
+    turn = f", turn {run.turn}" if run.turn > 1 else ""
+    died = f", {run.resumes} of its workers died" if run.resumes > 1 else ""
+    return turn + (", one of its workers died" if run.resumes == 1 else died)
+
+
+def _expiry(one: Approval, now: datetime) -> str:
+    if one.expires_at is None:
+        return "never"
+    if one.expires_at <= now:
+        return f"{words.instant(one.expires_at)}\nover"
+    return f"{words.instant(one.expires_at)}\nin {words.duration(one.expires_at - now)}"
+
+
+def _state(state: str) -> Text:
+    return Text(state.replace("_", " "), STYLES.get(state, ""))
+
+
+def _table(*columns: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

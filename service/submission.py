@@ -1,0 +1,148 @@
+"""
+Submitting a claim file: everything is checked before anything is stored, and submitting again after a crash completes it.
+
+    read the file ── is there a run? ── file the claim ── store the documents ── admit the run, and advance it
+                          │                  │                    │                   │
+    a crash after it:     nothing            the claim is filed   and documents       an admitted run: `resume` carries it on
+                                             for this thread,     nobody refers to
+                                             and for no other
+
+The claim is filed before its documents are stored, because only the claims system can tell that another thread has it already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from checkpointing import Journal, Run
+from checkpointing.artefacts import Artefact
+from checkpointing.digest import sha256
+from checkpointing.errors import InputChanged, Refused, Rejected, UnknownThread
+from service.wiring import App
+from tools.claim_file import ClaimFile, load_claim_file
+from tools.claim_models import ClaimFileInvalid, Document
+from tools.claims_system import ClaimFiledOtherwise
+
+
+class AlreadySubmitted(Refused):
+    """The thread has this very claim already."""
+
+
+class ClaimTaken(Refused):
+    """The claims system has the claim for another thread, or with other content."""
+
+
+class DocumentNotStored(Refused, OSError):
+    """The folder for documents cannot be written."""
+
+
+class ClaimNotTaken(Refused, ValueError):
+    """The claims system does not take the claim as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """
+    A claim file, read whole and checked.
+
+    Attributes:
+        documents: Each document with its content and the reference the state will hold.
+    """
+
+    file: ClaimFile
+    documents: tuple[tuple[Artefact, bytes], ...]
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The claims graph's input."""
+        return {
+            "claim_id": self.file.claim.id,
+            "documents": [reference.as_json() for reference, _ in self.documents],
+        }
+
+
+def read_submission(path: Path) -> Submission:
+    """
+    Read a claim file and its documents; nothing is stored.
+
+    Raises:
+        ClaimFileInvalid: the file or one of its documents cannot be used; the message says which and why.
+    """
+    file = load_claim_file(path)
+    return Submission(file, tuple(_read(path, *document) for document in file.documents))
+
+
+def accept(app: App, submission: Submission, thread_id: str) -> None:
+    """
+    File the claim for the thread and store its documents; the thread has no run yet.
+
+    Raises:
+        AlreadySubmitted, InputChanged: the thread has a run, of this claim or of another one. Nothing was changed.
+        ClaimTaken: another thread has the claim. Nothing was changed.
+        ClaimNotTaken: the claims system refuses it. Nothing was changed.
+        Unreachable: the claims system did not answer. Submit again.
+        DocumentNotStored: the folder for documents cannot be written. Mend that and submit again.
+    """
+    _check_unused(app.journal, submission, thread_id)
+    _file(app, submission.file, thread_id)
+    for reference, content in submission.documents:
+        _store(app.journal, reference, content)
+
+
+def _read(path: Path, document: Document, place: Path) -> tuple[Artefact, bytes]:
+    try:
+        content = place.read_bytes()
+    except OSError as error:
+        raise ClaimFileInvalid(f"{path}: the document {document.path!r} cannot be read: {error.strerror}") from error
+    digest = hashlib.sha256(content).hexdigest()
+    return Artefact(digest, document.name, document.media_type, len(content)), content
+
+
+def _store(journal: Journal, reference: Artefact, content: bytes) -> None:
+    try:
+        journal.artefacts.put(content, name=reference.name, media_type=reference.media_type)
+    except OSError as error:
+        raise DocumentNotStored(
+            f"the document {reference.name!r} cannot be stored: {error}. See COUNTERFOIL_ARTEFACTS, then submit again"
+        ) from error
+
+
+def _check_unused(journal: Journal, submission: Submission, thread_id: str) -> None:
+    try:
+        run = journal.runs.get(thread_id)
+    except UnknownThread:
+        return
+    raise _used(run, same=run.input_digest == sha256(submission.input, what="input"))
+
+
+def _used(run: Run, *, same: bool) -> Refused:
+    if same:
+        return AlreadySubmitted(
+            f"the claim was already submitted for thread {run.thread_id!r} (state {run.state}); nothing was changed. "
+            f"See counterfoil show {run.thread_id}, or carry it on with counterfoil resume {run.thread_id}"
+        )
+    return InputChanged(
+        f"thread {run.thread_id!r} was admitted with other input (state {run.state}); nothing was changed. "
+        "Use another thread id for another job"
+    )
+
+
+def _file(app: App, file: ClaimFile, thread_id: str) -> None:
+    try:
+        app.outside.claims.file(file.claim, file.policy, reference=thread_id)
+    except ClaimFiledOtherwise as taken:
+        raise ClaimTaken(_taken(taken, file.claim.id, thread_id)) from taken
+    except Rejected as refused:
+        raise ClaimNotTaken(f"{refused}; nothing was changed") from refused
+
+
+def _taken(taken: ClaimFiledOtherwise, claim_id: str, thread_id: str) -> str:
+    if taken.reference and taken.reference != thread_id:
+        return (
+            f"claim {claim_id} was submitted for thread {taken.reference!r}; nothing was changed. "
+            f"See counterfoil show {taken.reference}"
+        )
+    return f"{taken}; nothing was changed. A claim that was filed changes at the claims system, not by another file"
