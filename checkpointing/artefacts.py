@@ -15,7 +15,7 @@ from typing import Any
 
 import fsspec
 
-from checkpointing.errors import UnknownArtefact
+from checkpointing.errors import JournalUnusable, UnknownArtefact
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,16 @@ class Artefacts:
     """A folder of content-addressed files."""
 
     def __init__(self, url: str) -> None:
-        """Use the folder at *url* (a path, or any URL fsspec knows); it is made at the first `put`."""
-        self._files, self._root = fsspec.core.url_to_fs(url)
+        """
+        Use the folder at *url* (a path, or any URL fsspec knows); it is made at the first `put`.
+
+        Raises:
+            JournalUnusable: fsspec does not know such a URL, or lacks the package for it.
+        """
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(url)
+        except (ValueError, ImportError) as error:
+            raise JournalUnusable(f"cannot keep artefacts at {url.partition('://')[0]}://…: {error}") from error
 
     def put(self, content: bytes, *, name: str, media_type: str) -> Artefact:
         """Store *content*; storing the same bytes again changes nothing."""

@@ -24,6 +24,7 @@ from checkpointing.questions import Approval
 Decision = Mapping[str, Any]
 """`{"type": "approve" | "edit" | "reject" | "respond", ...}`."""
 
+JSON_KINDS = {bool: "boolean", int: "whole number", float: "number", str: "text", dict: "mapping", type(None): "null"}
 KINDS = ("approve", "edit", "reject", "respond")
 
 
@@ -101,11 +102,21 @@ def _reason(approval: Approval, decision: Decision) -> dict[str, Any]:
 
 
 def _edited(approval: Approval, payload: Any) -> Any:
-    """An edit changes values, never which facts were asked about."""
+    """Return the edited payload: an edit changes values, never which facts were asked about, nor what kind of value they are."""
     if not isinstance(payload, dict) or not isinstance(approval.payload, dict):
         raise DecisionInvalid(f"an edit of approval {approval.id!r} needs a 'payload' mapping like the one shown")
     if payload.keys() != approval.payload.keys():
         raise DecisionInvalid(
             f"an edit of approval {approval.id!r} must have the payload's own keys: {', '.join(sorted(approval.payload))}"
         )
+    for name, shown in approval.payload.items():
+        if _kind(payload[name]) != _kind(shown):
+            raise DecisionInvalid(
+                f"an edit of approval {approval.id!r} must keep {name!r} a {_kind(shown)}, not a {_kind(payload[name])}"
+            )
     return payload
+
+
+def _kind(value: Any) -> str:
+    """Return JSON's word for the kind of *value*."""
+    return JSON_KINDS.get(type(value), "list")

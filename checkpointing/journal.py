@@ -29,6 +29,9 @@ from checkpointing.savers import make_saver
 from checkpointing.sqlite import SqliteEngine
 from checkpointing.store import Engine, Store
 
+NO_URL = (
+    "not a journal URL: it is malformed before its path. One is sqlite:///claims.db or postgresql://user@host/database"
+)
 SHORTEST_LEASE = timedelta(milliseconds=100)
 
 
@@ -113,7 +116,7 @@ def _engine(url: str) -> tuple[Engine, Path]:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise JournalUnusable(f"not a journal URL: {error}") from error
+        raise JournalUnusable(NO_URL) from error  # the error's own words may hold a part of the password
     if parts.scheme in ("postgres", "postgresql"):
         return PostgresEngine(url), Path("counterfoil-artefacts")
     if parts.scheme != "sqlite":

@@ -91,7 +91,8 @@ def _place(url: str) -> str:
     try:
         parts: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        raise JournalUnusable(f"not a Postgres URL: {_first_line(error)}") from error
+        # The error's own words may hold a part of the password.
+        raise JournalUnusable("not a Postgres URL: one is postgresql://user@host:5432/database") from error
     return (
         f"postgres database {parts.get('dbname', '')!r} at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from typing import Any
 
 from langgraph.types import StateSnapshot
@@ -78,10 +79,9 @@ def timeline(graph: DurableGraph, thread_id: str) -> Timeline:
     effects = _Effects(journal, thread_id)
     approvals = journal.approvals.of_thread(thread_id)
     snapshots = [s for s in reversed(list(graph.get_state_history(thread(thread_id)))) if _number(s) >= 0]
-    following = [*snapshots[1:], None]
     steps = tuple(
         _step(snapshot, after, entries, effects, approvals)
-        for snapshot, after in zip(snapshots, following, strict=True)
+        for snapshot, after in zip_longest(snapshots, snapshots[1:])
         if snapshot.tasks
     )
     return Timeline(run, steps, entries)

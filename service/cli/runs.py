@@ -11,7 +11,7 @@ from checkpointing import Journal, Run
 from checkpointing.admissions import RunState
 from checkpointing.clock import from_ms
 from graph import thread
-from graph.timeline import Timeline, timeline
+from graph.timeline import timeline
 from service.cli import show as showing
 from service.cli.advice import advice
 from service.cli.documents import run_document, timeline_document
@@ -19,7 +19,7 @@ from service.cli.exits import ending, named, print_json
 from service.cli.options import As, AsJson, Reason, ThreadId, settings_of
 from service.cli.progress import advance, advance_when_free, report
 from service.submission import accept, read_submission
-from service.wiring import App, opened, wired
+from service.wiring import opened, wired
 
 PAGE = 1000
 
@@ -85,7 +85,7 @@ def show(context: typer.Context, thread_id: ThreadId, as_json: AsJson = False) -
     Example: counterfoil show claim-0042
     """
     with wired(settings_of(context)) as app:
-        line = _timeline(app, thread_id)
+        line = timeline(app.graph, thread_id)
         if as_json:
             print_json(timeline_document(app.journal, line))
             return
@@ -140,14 +140,6 @@ def redrive(
             print_json(run_document(journal, run))
             return
         showing.show_advice(showing.stdout(), advice(journal, run))
-
-
-def _timeline(app: App, thread_id: str) -> Timeline:
-    """Return the run's timeline, without steps while no checkpoint was written."""
-    run = app.journal.runs.get(thread_id)
-    if not app.journal.saver.head(thread_id):
-        return Timeline(run, (), tuple(app.journal.audit.entries(thread_id)))
-    return timeline(app.graph, thread_id)
 
 
 def _all_runs(journal: Journal, state: RunState | None) -> list[Run]:

@@ -53,6 +53,20 @@ def test_an_unreachable_server_is_named_without_its_password() -> None:
     assert "hunter2" not in line
 
 
+@pytest.mark.parametrize(
+    "url", ["postgresql://claims:hun%zzter2@h/x", "postgresql://claims:hunter2@[h/x", "postgresql://a:hunter2@h:port/x"]
+)
+def test_a_malformed_url_does_not_give_its_password_away(url: str) -> None:
+    line = fails(url)
+
+    assert "ter2" not in line
+
+
+def test_artefacts_where_nothing_can_be_kept(url: str) -> None:
+    with pytest.raises(JournalUnusable, match="nowhere://"):
+        open_journal(url, artefacts="nowhere://secret@host/x")
+
+
 def test_a_database_that_does_not_exist(postgres_server: str) -> None:
     assert "nowhere" in fails(postgres_server.replace("/postgres?", "/nowhere?"))
 

@@ -361,6 +361,9 @@ def test_an_edit_keeps_the_payloads_keys(journal: Journal, bank: Bank) -> None:
         {"amount": 1},
         {"claim_id": "1", "amount": 1, "payee": "me"},
         {"claim_id": "1", "amount": float("nan")},
+        {"claim_id": "1", "amount": "5"},
+        {"claim_id": "1", "amount": True},
+        {"claim_id": "1", "amount": None},
     ):
         with pytest.raises(DecisionInvalid):
             graph.invoke(edit(request, changed), ADJUSTER)
