@@ -260,16 +260,12 @@ def _bar(step: StepView, timeline: Timeline, axis: _Axis) -> str:
     edges = [left, *(axis.x(at) for p in inside for at in (p.began, _end(p))), right]
     parts += [_piece(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
     for pause in inside:
-        parts.append(
-            _dashes(axis.x(pause.began), axis.x(_end(pause)), duration(_length(pause)), pause.kind)
-        )
+        parts.append(_dashes(axis.x(pause.began), axis.x(_end(pause)), duration(_length(pause)), pause.kind))
     if standing and axis.open:
         parts.append(_dashes(right, right + axis.tail, "until now", axis.open.kind))
     parts += [_mark(axis.x(at), colour, what) for at, colour, what in _marks(step, axis)]
     title = _text(f"step {step.number}: {duration((step.ended or axis.ended) - step.began)}")
-    return (
-        f'<svg width="{WIDTH}" height="22" role="img"><title>{title}</title>{"".join(parts)}</svg>'
-    )
+    return f'<svg width="{WIDTH}" height="22" role="img"><title>{title}</title>{"".join(parts)}</svg>'
 
 
 def _piece(left: float, right: float) -> str:

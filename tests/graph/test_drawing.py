@@ -12,9 +12,9 @@ import pytest
 from langgraph.graph import START, StateGraph
 
 from checkpointing import Approval, EffectRecord, Entry, Journal, Run
-from checkpointing.approvals import ApprovalState
-from checkpointing.ledger import EffectState
-from checkpointing.runs import RunState
+from checkpointing.admissions import RunState
+from checkpointing.effects import EffectState
+from checkpointing.questions import ApprovalState
 from graph import DurableGraph, DurableState, approve, durable, thread
 from graph.drawing import COLOURS, WIDTH, draw, draw_step, duration, pauses, what_changed
 from graph.timeline import StepView, Timeline, timeline
@@ -318,9 +318,7 @@ def small(journal: Journal, bank: Bank) -> DurableGraph:
     return durable(builder, journal)
 
 
-def test_a_real_run_is_drawn_before_and_after_its_decision(
-    journal: Journal, tmp_path: Path
-) -> None:
+def test_a_real_run_is_drawn_before_and_after_its_decision(journal: Journal, tmp_path: Path) -> None:
     graph = small(journal, Bank(tmp_path / "bank"))
     graph.invoke({"claim_id": "0042", "amount": 184_000}, thread("claim-0042"))
     assert "waits for a decision" in draw(timeline(graph, "claim-0042")).html
