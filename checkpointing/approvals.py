@@ -13,7 +13,7 @@ it, a decision that whoever advances the thread will read.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from checkpointing.audit import append
@@ -118,18 +118,25 @@ class Approvals:
             ApprovalExpired: the time was over.
             PayloadChanged: another payload is shown by now; the message names its approval.
         """
+        return self.decide_all([(approval_id, decision)], principal=principal)[0]
+
+    def decide_all(self, decisions: Sequence[tuple[str, Decision]], *, principal: str | None) -> list[Approval]:
+        """Record every one of *decisions*, or none if one of them is refused; errors as `decide`."""
         with self.store.transaction("approval.decide") as tx:
-            found = _existing(tx, approval_id)
-            _check_principal(tx, found, principal)
-            kept = check_decision(found, decision)
-            row = tx.one(DECIDE, id=approval_id, decision=json.dumps(kept), decided_by=principal)
-            if row is None:
-                current = _existing(tx, approval_id)
-                raise refusal(current, newest=self._newest(tx, current))
-            decided = approval_from(row)
-            wake(tx, decided.thread_id)
-            _audit(tx, decided, "approval.decide", actor=str(principal), **decided_body(decided))
-            return decided
+            return [self._decide(tx, *one, principal) for one in sorted(decisions, key=lambda one: one[0])]
+
+    def _decide(self, tx: Tx, approval_id: str, decision: Decision, principal: str | None) -> Approval:
+        found = _existing(tx, approval_id)
+        _check_principal(tx, found, principal)
+        kept = check_decision(found, decision)
+        row = tx.one(DECIDE, id=approval_id, decision=json.dumps(kept), decided_by=principal)
+        if row is None:
+            current = _existing(tx, approval_id)
+            raise refusal(current, newest=self._newest(tx, current))
+        decided = approval_from(row)
+        wake(tx, decided.thread_id)
+        _audit(tx, decided, "approval.decide", actor=str(principal), **decided_body(decided))
+        return decided
 
     def expire_due(self, thread_id: str) -> list[Approval]:
         """Give every overdue question of the thread its outcome at expiry, wake the run, and return them."""
@@ -139,6 +146,7 @@ class Approvals:
         if not waiting or waiting[0]["expires_ms"] is None or int(waiting[0]["expires_ms"]) > now:
             return []
         with self.store.transaction("approval.expire") as tx:
+            tx.all(LOCK_THREAD, thread_id=thread_id)
             expired = [approval_from(row) for row in tx.all(EXPIRE, thread_id=thread_id)]
             if expired:
                 wake(tx, thread_id)

@@ -72,7 +72,7 @@ def append(tx: Tx, thread_id: str, event: str, *, actor: str, subject: str, **bo
     Add the next link to the thread's chain, as the last statements of *tx*.
 
     The head's row is locked, so two transitions of one thread get two places. It is locked last: every transaction takes its locks
-    in the order leases, runs, effects or approvals, audit.
+    in the order leases, effects or approvals, runs, audit.
     """
     tx.all(START, thread_id=thread_id)
     head = tx.one(HEAD, thread_id=thread_id)

@@ -125,7 +125,7 @@ def _engine(url: str) -> tuple[Engine, Path]:
             "as in sqlite:///claims.db"
         )
     name = unquote(parts.path.removeprefix("/"))
-    if parts.netloc or not name or name == ":memory:":
+    if parts.netloc or not name or name == ":memory:" or "\0" in name:
         raise JournalUnusable("a SQLite journal is a file: sqlite:///claims.db, or sqlite:////absolute/path/claims.db")
     path = Path(name)
     return SqliteEngine(path), path.with_name(path.name + ".artefacts")

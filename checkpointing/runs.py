@@ -47,8 +47,8 @@ select * from runs where (:state = '' or state = :state) and thread_id > :after 
 """
 START = """
 update runs set state = 'running', reason = null, waits_for = null, updated_ms = :now, head = :head,
-    attempts = case when coalesce(head, '') = :head then attempts + 1 else 1 end,
-    resumes = resumes + case when state = 'running' then 1 else 0 end
+    attempts = case when coalesce(head, '') = :head then attempts + :first else 1 end,
+    resumes = resumes + case when state = 'running' then :first else 0 end
 where thread_id = :thread_id and state in ('admitted', 'running', 'parked')
 returning *
 """
@@ -74,7 +74,7 @@ where thread_id = :thread_id and state = 'parked'
 """
 WAKE_WAITING = """
 update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
-where waits_for = :key and state = 'parked'
+where waits_for = :key and state = 'parked' returning thread_id
 """
 REDRIVE = """
 update runs set state = 'admitted', reason = null, error = null, attempts = 0, updated_ms = :now
@@ -160,9 +160,9 @@ class Runs:
             row = _existing(tx, GET, thread_id)
         return str(row["input_type"]), bytes(row["input"])
 
-    def start(self, lease: Lease, thread_id: str, *, head: str) -> Run:
+    def start(self, lease: Lease, thread_id: str, *, head: str, first: bool = True) -> Run:
         """
-        Book an attempt; the run is running afterwards.
+        Book an attempt; the run is running afterwards. A pass that is not the *first* under its lease is no attempt of its own.
 
         It is booked before the work, so that a worker that dies of the work is counted too. A *head* (the newest checkpoint's id,
         empty if there is none) other than at the last start is progress and gives the earlier attempts back.
@@ -175,14 +175,14 @@ class Runs:
         """
         with self.store.transaction("run.start") as tx:
             check_fence(tx, lease)
-            row = tx.one(START, thread_id=thread_id, head=head)
+            row = tx.one(START, thread_id=thread_id, head=head, first=int(first))
             if row is None:
                 run = run_from(_existing(tx, GET, thread_id))
                 if run.state == "done":
                     return run
                 raise RunDead(f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}")
             run = run_from(row)
-            _audit(tx, run, "run.start", actor=lease.owner, attempt=run.attempts, head=head)
+            _audit(tx, run, "run.start", actor=lease.owner, attempt=run.attempts, head=head, first=first)
             return run
 
     def park(
@@ -261,8 +261,9 @@ def wake(tx: Tx, thread_id: str) -> None:
 
 
 def wake_waiting(tx: Tx, key: str) -> None:
-    """Make every run that is parked for this effect ready again as part of *tx*."""
-    tx.all(WAKE_WAITING, key=key)
+    """Make every run that is parked for this effect ready again as part of *tx*; each thread's audit says so."""
+    for woken in sorted(row["thread_id"] for row in tx.all(WAKE_WAITING, key=key)):
+        append(tx, woken, "run.wake", actor="", subject=woken, effect=key)
 
 
 def submitter(tx: Tx, thread_id: str) -> str | None:

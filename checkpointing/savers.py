@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -35,7 +35,7 @@ from checkpointing.errors import CheckpointSuperseded, ClockBehind, RunBusy
 from checkpointing.leases import Lease, check_fence, holder_of, thread_lease
 from checkpointing.postgres import PostgresEngine
 from checkpointing.slots import Ancestry
-from checkpointing.sqlite import SqliteEngine, translated
+from checkpointing.sqlite import SqliteEngine
 from checkpointing.store import Store, Tx
 
 LEASE = "__counterfoil_lease"
@@ -209,15 +209,16 @@ class SqliteJournalSaver(FencedSaver, SqliteSaver):
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[Any]:  # LangGraph's signature
         """
-        Hand out a cursor: in a fenced transaction for a write, free of any lock for a read.
+        Hand out a cursor: in a fenced transaction for a write, on a connection of its own and free of any lock for a read.
 
-        The official one holds a lock while a caller walks through `list`, so that a `get_tuple` inside the loop waits for ever.
+        The official one holds a lock while a caller walks through `list`, so that a `get_tuple` inside the loop waits for ever; and
+        a caller that leaves such a walk half done pins what its connection sees.
         """
         if transaction and self._is_writing():
             with self._transaction() as cursor:
                 yield cursor
             return
-        with translated(self.engine.path), closing(self.conn.cursor()) as cursor:
+        with self.engine.reading() as cursor:
             yield cursor
 
 

@@ -20,6 +20,7 @@ import hashlib
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -92,7 +93,7 @@ class Advance:
         ask = read_ask(given)
         thread_id, principal, submission = read_config(config)
         self._accept(ask, config, thread_id, principal, submission)
-        if not self._is_due(thread_id):
+        if not self._is_due(thread_id, config):
             return
         try:
             lease = self.journal.leases.take(thread_lease(thread_id))
@@ -131,7 +132,9 @@ class Advance:
             digest = hashlib.sha256(content).hexdigest()
         return Admission(thread_id, kind, content, digest, submission, principal, self.turns)
 
-    def _is_due(self, thread_id: str) -> bool:
+    def _is_due(self, thread_id: str, config: RunnableConfig) -> bool:
+        """Apply what is overdue, and tell whether there is anything to do."""
+        check_nodes_exist(self.compiled, config)
         self.journal.approvals.expire_due(thread_id)
         run = self.journal.runs.get(thread_id)
         if run.state == "dead":
@@ -149,8 +152,8 @@ class Advance:
             **config,
             "configurable": {**config["configurable"], LEASE: lease},
         }
-        while True:
-            run = self._start(lease, thread_id, config)
+        for number in count():
+            run = self._start(lease, thread_id, config, first=number == 0)
             if run.state == "done":
                 self.journal.leases.give_back(lease)
                 return
@@ -166,11 +169,11 @@ class Advance:
                 if self._rest(lease, run, config):
                     return
 
-    def _start(self, lease: Lease, thread_id: str, config: RunnableConfig) -> Run:
+    def _start(self, lease: Lease, thread_id: str, config: RunnableConfig, *, first: bool) -> Run:
         """Book the attempt, unless this code cannot carry the run on; then the run is left untouched."""
         try:
             check_nodes_exist(self.compiled, config)
-            return self.journal.runs.start(lease, thread_id, head=self.journal.saver.head(thread_id))
+            return self.journal.runs.start(lease, thread_id, head=self.journal.saver.head(thread_id), first=first)
         except BaseException:
             with suppress(Stop, TryAgain):
                 self.journal.leases.give_back(lease)

@@ -43,7 +43,7 @@ def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, l
 
 def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id: str, principal: str | None) -> None:
     """
-    Record the decisions a call brings, each by the approval or interrupt it names.
+    Record the decisions a call brings, each by the approval or interrupt it names; all of them, or none if one is refused.
 
     Raises:
         UnknownApproval: the thread has none of this id.
@@ -51,10 +51,9 @@ def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id:
         AlreadyDecided, ApprovalExpired, PayloadChanged, NotAllowed: as `Approvals.decide`.
     """
     rows = journal.approvals.of_thread(thread_id)
-    chosen = [(_row(answer, rows, snapshot, thread_id), answer) for answer in ask.answers]
-    for row, answer in chosen:
-        decision = {"type": "respond", "value": answer.value} if row.interrupt_id else answer.value
-        journal.approvals.decide(row.id, decision, principal=principal)
+    chosen = [(_row(answer, rows, snapshot, thread_id), answer.value) for answer in ask.answers]
+    decisions = [(row.id, {"type": "respond", "value": value} if row.interrupt_id else value) for row, value in chosen]
+    journal.approvals.decide_all(decisions, principal=principal)
 
 
 def _row(answer: Answer, rows: list[Approval], snapshot: StateSnapshot, thread_id: str) -> Approval:

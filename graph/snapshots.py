@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Interrupt, Send, StateSnapshot
 
@@ -86,22 +87,29 @@ def check_nodes_exist(compiled: Compiled, config: RunnableConfig) -> None:
 
 
 def _gone(compiled: Compiled, config: RunnableConfig) -> Iterator[str]:
-    assert compiled.checkpointer is not None
-    assert not isinstance(compiled.checkpointer, bool)
-    head = compiled.checkpointer.get_tuple(config)
+    saver = compiled.checkpointer
+    assert saver is not None
+    assert not isinstance(saver, bool)
+    head = saver.get_tuple(config)
     if head is None:
         return
     yield from _scheduled(head.checkpoint["channel_values"]) - compiled.nodes.keys()
+    if any(True for _ in compiled.get_subgraphs()):
+        yield from _gone_inside(compiled, compiled.get_state(config, subgraphs=True), saver)
+
+
+def _gone_inside(compiled: Compiled, snapshot: StateSnapshot, saver: BaseCheckpointSaver[Any]) -> Iterator[str]:
+    """Look at the head of every subgraph that is at work, however deep it stands."""
     inner = dict(compiled.get_subgraphs())
-    if not inner:
-        return
-    for task in compiled.get_state(config).tasks:
+    for task in snapshot.tasks:
         graph = inner.get(task.name)
-        if isinstance(graph, CompiledStateGraph) and isinstance(task.state, dict):
-            inside = compiled.checkpointer.get_tuple(task.state)
-            known = graph.nodes.keys()
-            if inside:
-                yield from (f"{task.name}/{node}" for node in _scheduled(inside.checkpoint["channel_values"]) - known)
+        if not isinstance(graph, CompiledStateGraph) or not isinstance(task.state, StateSnapshot):
+            continue
+        head = saver.get_tuple(task.state.config)
+        if head:
+            gone = _scheduled(head.checkpoint["channel_values"]) - graph.nodes.keys()
+            yield from (f"{task.name}/{node}" for node in gone)
+        yield from (f"{task.name}/{node}" for node in _gone_inside(graph, task.state, saver))
 
 
 def _scheduled(values: Mapping[str, Any]) -> set[str]:

@@ -18,6 +18,10 @@ from langgraph.types import StateSnapshot
 from checkpointing import Approval, EffectRecord, Entry, Journal, Run
 from graph.asks import thread
 from graph.durable import DurableGraph
+from nodes.state import union
+
+RECORDS = ("effects", "approvals")
+"""The channels to which siblings of one step add side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,9 @@ def _update(snapshot: StateSnapshot) -> dict[str, Any]:
     update: dict[str, Any] = {}
     for task in snapshot.tasks:
         if isinstance(task.result, Mapping):
-            update |= task.result
+            update |= {
+                key: union(update.get(key), value) if key in RECORDS else value for key, value in task.result.items()
+            }
     return update
 
 

@@ -12,7 +12,7 @@ from checkpointing import Journal, open_journal
 from graph import DurableGraph
 from graph.claims import claims_graph
 from nodes.claims import Outside
-from service.settings import Settings, SettingsInvalid
+from service.settings import Settings
 from tools.assessor import make_assessor
 from tools.claims_system import ClaimsSystem
 from tools.messages import notify_effect
@@ -31,21 +31,9 @@ class App:
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[Journal]:
-    """
-    Open the journal alone, for commands that only look.
-
-    Raises:
-        JournalUnusable: there is none, or it cannot be used.
-        SettingsInvalid: the file, or the folder for documents, has no usable name.
-    """
-    try:
-        journal = open_journal(settings.url.get_secret_value(), lease=settings.lease, artefacts=settings.artefacts)
-    except (
-        ValueError,
-        ImportError,
-    ) as error:  # fsspec: an unknown protocol, or one whose package is not installed
-        raise SettingsInvalid(f"COUNTERFOIL_URL or COUNTERFOIL_ARTEFACTS cannot be used: {error}") from error
-    with journal:
+    """Open the journal alone, for commands that only look; errors as `open_journal`."""
+    url = settings.url.get_secret_value()
+    with open_journal(url, lease=settings.lease, artefacts=settings.artefacts) as journal:
         yield journal
 
 

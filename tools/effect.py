@@ -10,6 +10,7 @@ An `Effect` cannot be called: `pay(...)` raises `UnguardedEffect`. Only `tools.p
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 from checkpointing.errors import UnguardedEffect
 from tools.receiver import Receiver
 
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 ToolFunction = Callable[..., Any]
 """A sync or async function that takes keywords only and returns JSON; `tools.perform` checks what it returned."""
 
@@ -82,12 +84,18 @@ def effect(
     `Rejected`, `Unreachable`, `KeyInUse` or `KeyMismatch`; any other error means that nobody knows, and the claim stays.
 
     Raises:
+        ValueError: a name that could not be told from its neighbours in a key.
         TypeError: the function does not take `key` although its receiver honours keys or a repeat would do harm.
     """
 
     def declare(function: ToolFunction) -> Effect:
+        called = name or str(getattr(function, "__name__", ""))
+        if not NAME.fullmatch(called):
+            raise ValueError(
+                f"an effect's name is of letters, digits, '_', '.' and '-', not {called!r}: it is part of every key"
+            )
         declared = Effect(
-            name=name or str(getattr(function, "__name__", "effect")),
+            name=called,
             receiver=receiver,
             function=function,
             once=once,

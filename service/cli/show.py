@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from checkpointing import Approval, EffectRecord, Run
+from graph.drawing import duration
 from graph.timeline import StepView, Timeline
 from service.cli import words
 from service.cli.advice import Advice
@@ -132,9 +133,9 @@ def _happened(step: StepView, run: Run, *, standing: bool, now: datetime) -> Seq
     lines = [part for one in step.effects for part in (words.effect(one), one.key)]
     lines += [part for one in step.approvals for part in (words.approval(one), one.id)]
     if step.waited > timedelta(0):
-        lines.append(f"waited {words.duration(step.waited)}")
+        lines.append(f"waited {duration(step.waited)}")
     if standing and run.state == "parked":
-        lines.append(f"waits for {words.duration(now - run.updated_at)} now")
+        lines.append(f"waits for {duration(now - run.updated_at)} now")
     return lines
 
 
@@ -150,7 +151,7 @@ def _expiry(one: Approval, now: datetime) -> str:
         return "never"
     if one.expires_at <= now:
         return f"{words.instant(one.expires_at)}\nover"
-    return f"{words.instant(one.expires_at)}\nin {words.duration(one.expires_at - now)}"
+    return f"{words.instant(one.expires_at)}\nin {duration(one.expires_at - now)}"
 
 
 def _state(state: str) -> Text:

@@ -5,7 +5,7 @@ How values are shown to people: money with its decimals, durations in two units,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from checkpointing import Approval, EffectRecord
@@ -15,8 +15,6 @@ LONGEST = 40
 """How many characters of a value are shown."""
 LONGEST_CHANGE = 48
 
-UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-
 CHANNELS = ("effects", "approvals", "turn")
 """What the record of a step says better than its channels do."""
 
@@ -25,19 +23,6 @@ def money(amount: int, currency: str) -> str:
     """Return minor units as people write them; every currency of a claim has two decimals."""
     sign = "-" if amount < 0 else ""
     return f"{sign}{abs(amount) // 100}.{abs(amount) % 100:02} {currency}"
-
-
-def duration(time: timedelta) -> str:
-    """Return a duration in its two largest units: `2 d 23 h`, `4 min 10 s`, `0.8 s`."""
-    seconds = time.total_seconds()
-    if seconds < 10:
-        return f"{max(0.0, seconds):.1f} s"
-    left, parts = int(seconds), []
-    for name, size in UNITS:
-        if left >= size:
-            parts.append(f"{left // size} {name}")
-            left %= size
-    return " ".join(parts[:2])
 
 
 def instant(at: datetime) -> str:

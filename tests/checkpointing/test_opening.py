@@ -38,6 +38,7 @@ def fails(url: str) -> str:
         "sqlite://claims.db",
         "sqlite:///",
         "sqlite:///:memory:",
+        "sqlite:///a%00b.db",
         "http://[x",
         "postgresql:///%zz",
     ],

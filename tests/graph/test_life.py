@@ -28,6 +28,7 @@ from checkpointing.errors import (
     PayloadChanged,
     RunBusy,
     RunDead,
+    UnknownApproval,
 )
 from checkpointing.leases import thread_lease
 from graph import DurableGraph, DurableState, answer, approve, durable, edit, reject, thread
@@ -570,22 +571,80 @@ def test_a_run_parked_at_a_node_that_is_gone_is_refused_and_untouched(journal: J
     assert len(bank.calls) == 1
 
 
-def test_a_question_inside_a_subgraph_whose_node_is_gone_is_refused(journal: Journal, bank: Bank) -> None:
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_question_inside_a_subgraph_whose_node_is_gone_is_refused(journal: Journal, bank: Bank, depth: int) -> None:
     def outer(inner: StateGraph[Any, Any, Any, Any]) -> DurableGraph:
-        builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
-        builder.add_node("payout", inner.compile())
-        builder.add_edge(START, "payout")
-        return durable(builder, journal)
+        for _ in range(depth):
+            builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+            builder.add_node("payout", inner.compile())
+            builder.add_edge(START, "payout")
+            inner = builder
+        return durable(inner, journal)
 
     request = parked(outer(asking(journal, bank)))
     renamed: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     renamed.add_node("ask", approval_node("payout", journal, payload=payload))
     renamed.add_edge(START, "ask")
 
-    with pytest.raises(GraphChanged, match="payout/approve"):
+    with pytest.raises(GraphChanged, match="payout/" * depth + "approve"):
         outer(renamed).invoke(approve(request), ADJUSTER)
     outer(asking(journal, bank)).invoke(approve(request), ADJUSTER)
     assert len(bank.calls) == 1
+
+
+def test_a_refused_graph_expires_nothing(journal: Journal, bank: Bank, clock: MovingClock) -> None:
+    parked(durable(asking(journal, bank, ttl=DAY), journal))
+    clock.move(2 * DAY)
+    before = journal.audit.entries("claim-0042")
+
+    with pytest.raises(GraphChanged):
+        single(lambda state: {}, journal).invoke(None, THREAD)
+    assert journal.audit.entries("claim-0042") == before
+
+
+def test_a_batch_of_answers_is_taken_whole_or_not_at_all(journal: Journal) -> None:
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("left", lambda state: {"claim_id": interrupt("left?")})
+    builder.add_node("right", lambda state: {"amount": interrupt("right?")})
+    builder.add_edge(START, "left")
+    builder.add_edge(START, "right")
+    graph = durable(builder, journal)
+    one, other = graph.invoke({}, THREAD)["__interrupt__"]
+
+    for answers in ({one.id: "yes", other.id: object()}, {one.id: "yes", "0" * 32: "no"}):
+        with pytest.raises((DecisionInvalid, UnknownApproval)):
+            graph.invoke(Command(resume=answers), ADJUSTER)
+    assert len(journal.approvals.pending()) == 2
+    graph.invoke(Command(resume={one.id: "yes", other.id: "no"}), ADJUSTER)
+    assert journal.runs.get("claim-0042").state == "done"
+
+
+def test_a_walk_that_is_left_half_done_pins_nobody_elses_view(journal: Journal, bank: Bank) -> None:
+    graph = durable(asking(journal, bank), journal)
+    request = parked(graph)
+    walk = journal.saver.list(THREAD)
+    next(walk)
+    graph.invoke(approve(request), ADJUSTER)
+
+    assert journal.runs.get("claim-0042").state == "done"
+    walk.close()  # type: ignore[attr-defined]  # a generator
+
+
+def test_a_pass_that_a_decision_asks_for_is_no_take_over(journal: Journal, bank: Bank) -> None:
+    """The decision comes while the run is being parked, so the same worker makes another pass."""
+    graph = durable(asking(journal, bank), journal)
+    park = journal.runs.park
+
+    def decided_meanwhile(*args: Any, **options: Any) -> bool:
+        if pending := journal.approvals.pending():
+            journal.approvals.decide(pending[0].id, {"type": "approve"}, principal="adjuster-17")
+        return park(*args, **options)
+
+    journal.runs.park = decided_meanwhile  # type: ignore[method-assign]  # what another process does at that moment
+    graph.invoke({"claim_id": "1", "amount": 5}, THREAD)
+    run = journal.runs.get("claim-0042")
+
+    assert (run.state, run.resumes, len(bank.calls)) == ("done", 0, 1)
 
 
 def test_a_join_whose_node_is_gone_is_refused(journal: Journal) -> None:

@@ -25,6 +25,7 @@ from checkpointing.slots import Slot, make_key
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import effect_node
 from tests.support.bank import Bank
+from tools import Receiver, effect
 
 THREAD = thread("claim-0042")
 
@@ -301,6 +302,12 @@ def test_a_key_says_what_it_is_for() -> None:
     short = make_key(Slot("claim-0042", "pay.0", "pay"), "0123456789abcdef", max_length=36)
     assert short.startswith("cf_")
     assert len(short) == 35
+
+
+@pytest.mark.parametrize("name", ["q.0:r", "a|b", "", "pay out", "x" * 65])
+def test_an_effects_name_cannot_be_taken_for_its_neighbours_in_a_key(name: str) -> None:
+    with pytest.raises(ValueError, match="name"):
+        effect(receiver=Receiver(honours_keys=True), name=name or "|")(lambda *, key: {})
 
 
 @pytest.mark.parametrize("policy", ["retry_policy", "cache_policy"])

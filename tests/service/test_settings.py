@@ -57,7 +57,7 @@ def test_a_wrong_variable_is_named(name: str, value: str) -> None:
 def test_a_place_for_documents_that_cannot_be_is_one_line() -> None:
     said = in_process({"COUNTERFOIL_ARTEFACTS": "moon://documents"})("list", code=2)
 
-    assert "COUNTERFOIL_ARTEFACTS cannot be used: Protocol not known: moon" in said.line
+    assert "cannot keep artefacts at moon://…: Protocol not known: moon" in said.line
 
 
 def test_a_dotenv_file_is_read_and_url_wins(tmp_path: Path) -> None:

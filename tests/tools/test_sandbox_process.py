@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from checkpointing.errors import Unreachable
+from tests.support.processes import until
 from tools.payments import pay_effect
 from tools.sandbox import SandboxProcess
 from tools.sandbox.process import SandboxDidNotStart
@@ -97,3 +98,24 @@ def test_a_taken_port_is_said_in_one_line(tmp_path: Path) -> None:
 
         with pytest.raises(SandboxDidNotStart, match=r"^sandbox: .*[Aa]ddress already in use.*$"):
             SandboxProcess(tmp_path / "b.db", port).start()
+
+
+def test_it_ends_when_its_starter_dies(tmp_path: Path) -> None:
+    starter = (
+        "import os, sys, signal; from pathlib import Path; from tools.sandbox import SandboxProcess\n"
+        f"sandbox = SandboxProcess(Path({str(tmp_path / 's.db')!r})); print(sandbox.start(), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    ended = subprocess.run([sys.executable, "-P", "-c", starter], capture_output=True, text=True, check=False)
+    url = ended.stdout.strip()
+
+    assert ended.returncode == -signal.SIGKILL
+    until(lambda: True if is_gone(url) else None)
+
+
+def is_gone(url: str) -> bool:
+    try:
+        pay(url)
+    except Unreachable:
+        return True
+    return False

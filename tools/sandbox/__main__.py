@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from tools.sandbox.server import serve
@@ -19,6 +22,8 @@ def main() -> int:
         sys.stdout.write(f"sandbox listening on {url}\n")
         sys.stdout.flush()
 
+    if arguments.until_stdin_ends:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     try:
         serve(arguments.host, arguments.port, arguments.database, say)
     except OSError as error:
@@ -33,7 +38,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=8642, help="0 takes a free port")
     parser.add_argument("--database", type=Path, required=True, help="SQLite file; made if it is not there")
     parser.add_argument("--port-file", type=Path, help="the port is written here once connections are taken")
+    parser.add_argument("--until-stdin-ends", action="store_true", help="end when the process that started it does")
     return parser
+
+
+def _end_with_stdin() -> None:
+    """Wait until nobody holds the other end of standard input, and end as SIGTERM would."""
+    while os.read(sys.stdin.fileno(), 4096):
+        continue
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -25,7 +25,7 @@ class SandboxDidNotStart(RuntimeError):
 
 class SandboxProcess:
     """
-    A sandbox over *database*. Started again after its end it listens at the same address.
+    A sandbox over *database*. Started again after its end it listens at the same address; it ends when its starter does.
 
     Attributes:
         url: Where it listens; empty before the first start.
@@ -54,11 +54,11 @@ class SandboxProcess:
         """Start it and return its URL once it takes connections; `SandboxDidNotStart` if it ends first."""
         # -P: a folder named `tools` where the caller stands must not be taken for ours.
         command = [sys.executable, "-P", "-m", "tools.sandbox"]
-        command += ["--port", str(self._port), "--database", str(self._database)]
+        command += ["--port", str(self._port), "--database", str(self._database), "--until-stdin-ends"]
         # A file, not a pipe: nobody reads while it runs, and a full pipe would stop it.
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  # closed at its end
         self._process = subprocess.Popen(  # noqa: S603  # our own module, by the interpreter that runs
-            command, stdout=subprocess.PIPE, stderr=self._said, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True
         )
         line = self._process.stdout.readline() if self._process.stdout else ""
         if not line.startswith(LISTENING):
