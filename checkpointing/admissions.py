@@ -28,6 +28,7 @@ class Run:
         turn: Which input of the thread this is, from 1; 1 for ever unless the graph takes turns.
         attempts: Starts since the last new checkpoint.
         resumes: Starts that took over from a worker that died, over the run's whole life.
+        graph: The name of the graph it belongs to; empty for one without a name.
         head: The checkpoint it stood at when it was last started; `None` before the first start.
     """
 
@@ -43,6 +44,7 @@ class Run:
     resumes: int
     head: str | None
     submitted_by: str | None
+    graph: str
     created_at: datetime
     updated_at: datetime
 
@@ -56,6 +58,7 @@ class Admission:
         input_type: How `input` is serialised, as LangGraph's serialiser named it.
         digest: SHA-256 of the input, by which a second submission is recognised.
         submission: The caller's name for it; empty if none was given.
+        graph: The name of the graph that asks; empty for one without a name.
         takes_turns: A thread that is done may take another submission.
     """
 
@@ -65,6 +68,7 @@ class Admission:
     digest: str
     submission: str
     submitted_by: str | None
+    graph: str
     takes_turns: bool
 
 
@@ -83,6 +87,7 @@ def run_from(row: Row) -> Run:
         resumes=row["resumes"],
         head=row["head"],
         submitted_by=row["submitted_by"],
+        graph=row["graph"],
         created_at=from_ms(row["created_ms"]),
         updated_at=from_ms(row["updated_ms"]),
     )

@@ -20,10 +20,11 @@ from checkpointing.audit import append
 from checkpointing.clock import duration_ms
 from checkpointing.decisions import Decision, check_decision, refusal
 from checkpointing.digest import sha256
-from checkpointing.errors import EffectNotApproved, NotAllowed, UnknownApproval
-from checkpointing.leases import Lease, check_fence
+from checkpointing.errors import EffectNotApproved, NotAllowed, SlotAmbiguous, UnknownApproval
+from checkpointing.leases import check_fence
 from checkpointing.questions import Approval, Question, approval_from, approval_id
 from checkpointing.runs import submitter, wake
+from checkpointing.slots import Place
 from checkpointing.store import Store, Tx
 
 LATEST = """
@@ -31,19 +32,20 @@ select * from approvals where thread_id = :thread_id and node = :node and name =
 order by round desc limit 1
 """
 OPEN = """
-insert into approvals (id, thread_id, node, name, visit, round, interrupt_id, payload, payload_hash, allowed, approvers, on_expiry,
-    state, opened_ms, expires_ms)
-values (:id, :thread_id, :node, :name, :visit, :round, :interrupt_id, :payload, :payload_hash, :allowed, :approvers, :on_expiry,
-    'pending', :now, case when :ttl_ms >= 0 then :now + :ttl_ms end)
+insert into approvals (id, thread_id, node, name, visit, round, interrupt_id, lease, fence, root, task, checkpoint, payload, payload_hash,
+    allowed, approvers, edits, on_expiry, state, opened_ms, expires_ms)
+values (:id, :thread_id, :node, :name, :visit, :round, :interrupt_id, :lease, :fence, :root, :task, :checkpoint, :payload, :payload_hash,
+    :allowed, :approvers, :edits, :on_expiry, 'pending', :now, case when :ttl_ms >= 0 then :now + :ttl_ms end)
 on conflict do nothing
 returning *
 """
 SUPERSEDE = "update approvals set state = 'superseded' where id = :id and state <> 'superseded' returning id"
 GET = "select * from approvals where id = :id"
+GET_SHARED = GET + " for share"
 PENDING = """
-select * from approvals where state = 'pending' and (:thread_id = '' or thread_id = :thread_id)
-order by coalesce(expires_ms, 9007199254740991), opened_ms, id limit :limit
+select * from approvals where state = 'pending' order by coalesce(expires_ms, 9007199254740991), opened_ms, id limit :limit
 """
+PENDING_OF_THREAD = PENDING.replace("where", "where thread_id = :thread_id and")
 OF_THREAD = "select * from approvals where thread_id = :thread_id order by opened_ms, round, id"
 LOCK_THREAD = "select id, state from approvals where thread_id = :thread_id order by id for update"
 DECIDE = """
@@ -56,7 +58,6 @@ update approvals set state = 'expired', decision = '{"type": "' || on_expiry || 
 where thread_id = :thread_id and state = 'pending' and expires_ms <= :now
 returning *
 """
-NOW = "select :now as now"
 
 
 class Approvals:
@@ -66,7 +67,7 @@ class Approvals:
         """Use *store*."""
         self.store = store
 
-    def open(self, question: Question, *, lease: Lease | None) -> Approval:
+    def open(self, question: Question, *, place: Place) -> Approval:
         """
         Make sure the question is asked, and return its latest round, decided or not.
 
@@ -74,31 +75,28 @@ class Approvals:
 
         Raises:
             LeaseLost: stop.
+            SlotAmbiguous: another visit of the node asked what counts as this very question; its answer is not this one's.
             ArgumentsNotJson: the payload is not JSON.
         """
         payload_hash = sha256(question.payload, what=f"payload of approval {question.name!r}")
         with self.store.transaction("approval.open") as tx:
-            if lease:
-                check_fence(tx, lease)
-            latest = self._latest(tx, question)
+            if place.lease:
+                check_fence(tx, place.lease)
+            actor = place.lease.owner if place.lease else ""
+            latest = _latest(tx, question, place)
             if latest and latest.payload_hash == payload_hash:
                 return latest
             if latest and tx.one(SUPERSEDE, id=latest.id):
-                _audit(tx, latest, "approval.supersede", actor=lease.owner if lease else "")
-            row = tx.one(OPEN, **_values(question, payload_hash, latest.round + 1 if latest else 0))
-            if row is None:  # a raw graph has no lease, and another run of this node was faster
-                faster = self._latest(tx, question)
+                _audit(tx, latest, "approval.supersede", actor=actor)
+            row = tx.one(OPEN, **_values(question, place, payload_hash, latest.round + 1 if latest else 0))
+            if row is None:
+                # Somebody opened this round between our two statements: a sibling, which is ambiguous, or on a raw graph another run.
+                faster = _latest(tx, question, place)
                 assert faster is not None
                 return faster
-            opened = approval_from(row)
-            _audit(
-                tx,
-                opened,
-                "approval.open",
-                actor=lease.owner if lease else "",
-                payload=payload_hash,
-            )
-            return opened
+            approval = approval_from(row)
+            _audit(tx, approval, "approval.open", actor=actor, payload=payload_hash, terms=approval.terms())
+            return approval
 
     def decide(self, approval_id: str, decision: Decision, *, principal: str | None) -> Approval:
         """
@@ -123,25 +121,32 @@ class Approvals:
     def decide_all(self, decisions: Sequence[tuple[str, Decision]], *, principal: str | None) -> list[Approval]:
         """Record every one of *decisions*, or none if one of them is refused; errors as `decide`."""
         with self.store.transaction("approval.decide") as tx:
-            return [self._decide(tx, *one, principal) for one in sorted(decisions, key=lambda one: one[0])]
+            # All approvals, then all runs, then all audits: the order in which everybody locks.
+            decided = [self._decide(tx, *one, principal) for one in sorted(decisions, key=lambda one: one[0])]
+            for thread_id in sorted({approval.thread_id for approval in decided}):
+                wake(tx, thread_id)
+            for approval in decided:
+                _audit(tx, approval, "approval.decide", actor=str(principal), **decided_body(approval))
+            return decided
 
-    def _decide(self, tx: Tx, approval_id: str, decision: Decision, principal: str | None) -> Approval:
+    @staticmethod
+    def _decide(tx: Tx, approval_id: str, decision: Decision, principal: str | None) -> Approval:
         found = _existing(tx, approval_id)
         _check_principal(tx, found, principal)
         kept = check_decision(found, decision)
         row = tx.one(DECIDE, id=approval_id, decision=json.dumps(kept), decided_by=principal)
         if row is None:
             current = _existing(tx, approval_id)
-            raise refusal(current, newest=self._newest(tx, current))
-        decided = approval_from(row)
-        wake(tx, decided.thread_id)
-        _audit(tx, decided, "approval.decide", actor=str(principal), **decided_body(decided))
-        return decided
+            newest = tx.one(
+                LATEST, thread_id=current.thread_id, node=current.node, name=current.name, visit=current.visit
+            )
+            raise refusal(current, newest=str(newest["id"]) if newest else None)
+        return approval_from(row)
 
     def expire_due(self, thread_id: str) -> list[Approval]:
         """Give every overdue question of the thread its outcome at expiry, wake the run, and return them."""
         with self.store.reading() as tx:
-            waiting = tx.all(PENDING, thread_id=thread_id, limit=1)
+            waiting = tx.all(PENDING_OF_THREAD, thread_id=thread_id, limit=1)
             now = tx.now_ms() if waiting else 0
         if not waiting or waiting[0]["expires_ms"] is None or int(waiting[0]["expires_ms"]) > now:
             return []
@@ -167,34 +172,31 @@ class Approvals:
     def pending(self, *, thread_id: str | None = None, limit: int = 1000) -> list[Approval]:
         """Return what waits for a decision, what expires first in front."""
         with self.store.reading() as tx:
-            return [approval_from(row) for row in tx.all(PENDING, thread_id=thread_id or "", limit=limit)]
+            return [
+                approval_from(row)
+                for row in tx.all(PENDING_OF_THREAD if thread_id else PENDING, thread_id=thread_id, limit=limit)
+            ]
 
     def of_thread(self, thread_id: str) -> list[Approval]:
         """Return every question the thread ever asked, oldest first."""
         with self.store.reading() as tx:
             return [approval_from(row) for row in tx.all(OF_THREAD, thread_id=thread_id)]
 
-    @staticmethod
-    def _latest(tx: Tx, question: Question) -> Approval | None:
-        row = tx.one(
-            LATEST,
-            thread_id=question.thread_id,
-            node=question.node,
-            name=question.name,
-            visit=question.visit,
-        )
-        return approval_from(row) if row else None
-
-    @staticmethod
-    def _newest(tx: Tx, one: Approval) -> str | None:
-        row = tx.one(LATEST, thread_id=one.thread_id, node=one.node, name=one.name, visit=one.visit)
-        return str(row["id"]) if row else None
-
 
 def all_pending(tx: Tx, thread_id: str, ids: Collection[str]) -> bool:
-    """Tell, holding their rows locked until *tx* ends, whether none of these approvals of the thread has an outcome."""
-    rows = tx.all(LOCK_THREAD, thread_id=thread_id)
-    return all(row["state"] == "pending" for row in rows if row["id"] in ids)
+    """
+    Tell, holding their rows locked until *tx* ends, whether none of these approvals of the thread has an outcome.
+
+    Raises:
+        SlotAmbiguous: one was superseded although the run has just asked it: two tasks of the same superstep ask under one name.
+    """
+    found = {row["id"]: row["state"] for row in tx.all(LOCK_THREAD, thread_id=thread_id)}
+    if twice := [one for one in ids if found[one] == "superseded"]:
+        raise SlotAmbiguous(
+            f"two tasks of thread {thread_id!r} ask under one name, and each supersedes the other's question {twice[0]!r}; "
+            "ask in a node that is not sent to"
+        )
+    return all(found[one] == "pending" for one in ids)
 
 
 def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: str) -> None:
@@ -204,7 +206,7 @@ def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: st
     Raises:
         EffectNotApproved: it is another thread's, was not approved, was superseded, or was for something else.
     """
-    row = tx.one(GET, id=approval_id)
+    row = tx.one(GET_SHARED, id=approval_id)
     found = approval_from(row) if row else None
     if found is None or found.thread_id != thread_id:
         raise EffectNotApproved(f"thread {thread_id!r} has no approval {approval_id!r}")
@@ -220,7 +222,30 @@ def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: st
         )
 
 
-def _values(question: Question, payload_hash: str, round_: int) -> dict[str, Any]:
+def decided_body(approval: Approval) -> dict[str, Any]:
+    """Return what the audit keeps of a decision: its kind, and the hashes of what was shown and of what it made of it."""
+    assert approval.decision is not None
+    return {
+        "type": approval.decision["type"],
+        "payload": approval.payload_hash,
+        "approved": approval.approved()[1],
+        "decision": sha256(approval.decision),
+        "reason": approval.decision.get("reason"),
+    }
+
+
+def _latest(tx: Tx, question: Question, place: Place) -> Approval | None:
+    """Return the question's latest round, if it is this very question's."""
+    row = tx.one(LATEST, thread_id=question.thread_id, node=question.node, name=question.name, visit=question.visit)
+    if row and not place.answers(tx, row):
+        raise SlotAmbiguous(
+            f"two visits of node {question.node!r} of thread {question.thread_id!r} count as visit {question.visit}, and approval "
+            f"{row['id']!r} was asked by the first. Add the graph as a node whose state has `approvals`"
+        )
+    return approval_from(row) if row else None
+
+
+def _values(question: Question, place: Place, payload_hash: str, round_: int) -> dict[str, Any]:
     return {
         "id": approval_id(question.thread_id, question.node, question.name, question.visit, round_),
         "thread_id": question.thread_id,
@@ -233,8 +258,10 @@ def _values(question: Question, payload_hash: str, round_: int) -> dict[str, Any
         "payload_hash": payload_hash,
         "allowed": json.dumps(question.allowed),
         "approvers": None if question.approvers is None else json.dumps(question.approvers),
+        "edits": None if question.edits is None else json.dumps(question.edits),
         "on_expiry": question.on_expiry,
         "ttl_ms": -1 if question.ttl is None else duration_ms(question.ttl),
+        **place.columns(),
     }
 
 
@@ -254,18 +281,6 @@ def _existing(tx: Tx, approval_id: str) -> Approval:
     if row is None:
         raise UnknownApproval(f"there is no approval {approval_id!r}; see counterfoil approvals")
     return approval_from(row)
-
-
-def decided_body(approval: Approval) -> dict[str, Any]:
-    """Return what the audit keeps of a decision: its kind, and the hashes of what was shown and of what it made of it."""
-    assert approval.decision is not None
-    return {
-        "type": approval.decision["type"],
-        "payload": approval.payload_hash,
-        "approved": approval.approved()[1],
-        "decision": sha256(approval.decision),
-        "reason": approval.decision.get("reason"),
-    }
 
 
 def _audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:

@@ -57,7 +57,7 @@ class Artefacts:
         """Store *content*; storing the same bytes again changes nothing."""
         digest = hashlib.sha256(content).hexdigest()
         path = self._path(digest)
-        if not self._files.exists(path):
+        if not (self._files.exists(path) and self._files.size(path) == len(content)):
             self._files.makedirs(posixpath.dirname(path), exist_ok=True)
             unfinished = f"{path}.{uuid.uuid4().hex}"
             self._files.pipe_file(unfinished, content)

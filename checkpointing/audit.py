@@ -44,6 +44,10 @@ select distinct thread_id, 'its entries' from audit where not exists
 """
 
 
+PATIENCE = 20
+"""How often a thread that moves is verified anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """
@@ -118,11 +122,24 @@ class Audit:
         after = ""
         while heads := self._heads(after):
             for head in heads:
-                yield from self._verify_thread(str(head["thread_id"]))
+                yield from self._faults(str(head["thread_id"]))
             after = str(heads[-1]["thread_id"])
         with self.store.reading() as tx:
             for row in tx.all(ORPHANS):
                 yield f"thread {row['thread_id']!r}: {row['what']} is not in the audit"
+
+    def _faults(self, thread_id: str) -> list[str]:
+        """Verify one thread; again where it moved meanwhile, because its rows are read after its entries."""
+        for _ in range(PATIENCE):
+            head = self._head(thread_id)
+            faults = list(self._verify_thread(thread_id))
+            if not faults or self._head(thread_id) == head:
+                return faults
+        return [f"thread {thread_id!r}: it is too busy to be verified; try again"]
+
+    def _head(self, thread_id: str) -> Row | None:
+        with self.store.reading() as tx:
+            return tx.one(HEAD_OF, thread_id=thread_id)
 
     def _heads(self, after: str) -> list[Row]:
         with self.store.reading() as tx:
@@ -130,8 +147,7 @@ class Audit:
 
     def _verify_thread(self, thread_id: str) -> Iterator[str]:
         # The head first: entries that a running transition adds meanwhile are then simply not looked at.
-        with self.store.reading() as tx:
-            head = tx.one(HEAD_OF, thread_id=thread_id)
+        head = self._head(thread_id)
         if head is None:
             return
         entries = [entry for entry in self.entries(thread_id) if entry.seq <= int(head["seq"])]

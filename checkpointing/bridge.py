@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+THREADS = 16
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -18,9 +20,9 @@ T = TypeVar("T")
 class Bridge:
     """A pool of threads for calls that block."""
 
-    def __init__(self, threads: int = 16) -> None:
-        """Use at most so many *threads*."""
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="counterfoil")
+    def __init__(self) -> None:
+        """Start no thread before the first call."""
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="counterfoil")
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """

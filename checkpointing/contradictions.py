@@ -1,5 +1,5 @@
 """
-What the rows of effects and approvals say against the audit: somebody changed or removed one by hand.
+What the rows of runs, effects and approvals say against the audit: somebody changed or removed one by hand.
 """
 
 from __future__ import annotations
@@ -11,8 +11,29 @@ from checkpointing.audit import Entry, Witness
 from checkpointing.digest import sha256
 from checkpointing.ledger import Ledger
 from checkpointing.questions import Approval
+from checkpointing.runs import Runs
 
 EVERY = 2**31 - 1
+
+
+def runs_witness(runs: Runs) -> Witness:
+    """Return what yields one line if a thread's run is not as its entries say."""
+
+    def contradictions(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
+        admitted = [entry for entry in entries if entry.event == "run.admit"]
+        if not admitted:
+            return
+        run = runs.find(thread_id)
+        if run is None:
+            yield "its run is in the audit and not among the runs"
+        elif (run.submitted_by or "", run.turn, run.input_digest) != (
+            admitted[-1].actor,
+            admitted[-1].body["turn"],
+            admitted[-1].body["input"],
+        ):
+            yield "its run has another submitter, turn or input than was recorded"
+
+    return contradictions
 
 
 def effects_witness(ledger: Ledger) -> Witness:
@@ -20,11 +41,18 @@ def effects_witness(ledger: Ledger) -> Witness:
 
     def contradictions(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
         rows = {record.key: record for record in ledger.list(thread_id=thread_id, limit=EVERY)}
-        for key, outcome in _outcomes(entries).items():
-            if key not in rows:
+        recorded = _recorded(entries)
+        for key, (digest, approval_id, outcome) in recorded.items():
+            row = rows.get(key)
+            if row is None:
                 yield f"effect {key!r} is in the audit and not in the ledger"
-            elif outcome != (sha256(rows[key].outcome) if rows[key].state == "settled" else None):
-                yield f"effect {key!r} is {rows[key].state} with another outcome than was recorded"
+            elif outcome != (sha256(row.outcome) if row.state == "settled" else None):
+                yield f"effect {key!r} is {row.state} with another outcome than was recorded"
+            elif (row.digest, row.approval_id) != (digest, approval_id):
+                yield f"effect {key!r} has other arguments, or another approval, than were recorded"
+        for key in rows.keys() - recorded.keys():
+            if rows[key].state != "released":
+                yield f"effect {key!r} is {rows[key].state} and was never recorded as claimed, or was released"
 
     return contradictions
 
@@ -34,32 +62,56 @@ def approvals_witness(approvals: Approvals) -> Witness:
 
     def contradictions(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
         rows = {row.id: row for row in approvals.of_thread(thread_id)}
+        told: dict[str, dict[str, Entry]] = {}
         for entry in entries:
-            if entry.event.startswith("approval.") and (fault := _against(rows.get(entry.subject), entry)):
-                yield f"approval {entry.subject!r} {fault}"
+            if entry.event.startswith("approval."):
+                told.setdefault(entry.subject, {})[entry.event] = entry
+        for approval_id in sorted(told.keys() - rows.keys()):
+            yield f"approval {approval_id!r} is in the audit and not among the approvals"
+        for row in rows.values():
+            if fault := _against(row, told.get(row.id, {})):
+                yield f"approval {row.id!r} {fault}"
 
     return contradictions
 
 
-def _outcomes(entries: Sequence[Entry]) -> dict[str, str | None]:
-    """Return the hash of every effect's outcome as recorded, `None` for one not settled; released ones are left out."""
-    recorded: dict[str, str | None] = {}
+def _recorded(entries: Sequence[Entry]) -> dict[str, tuple[str, str | None, str | None]]:
+    """Return the digest, approval and hash of the outcome of every effect as recorded; released ones are left out."""
+    recorded: dict[str, tuple[str, str | None, str | None]] = {}
     for entry in entries:
-        if entry.event in ("effect.claim", "effect.take_over"):
-            recorded[entry.subject] = None
-        elif "outcome" in entry.body:
-            recorded[entry.subject] = entry.body["outcome"]
-        elif entry.event in ("effect.release", "effect.resolve"):
-            recorded.pop(entry.subject, None)
+        key, body = entry.subject, entry.body
+        match entry.event:
+            case "effect.claim":
+                recorded[key] = (body["digest"], body["approval"], None)
+            case "effect.settle" | "effect.resolve" if "outcome" in body:
+                # After a person said that nothing happened, the worker that had called may still say what did.
+                known = recorded.get(key) or next(
+                    (e.body["digest"], e.body["approval"])
+                    for e in reversed(entries)
+                    if (e.event, e.subject) == ("effect.claim", key)
+                )
+                recorded[key] = (known[0], known[1], body["outcome"])
+            case "effect.release" | "effect.resolve":
+                recorded.pop(key, None)
     return recorded
 
 
-def _against(row: Approval | None, entry: Entry) -> str | None:
-    if row is None:
-        return "is in the audit and not among the approvals"
-    if entry.event == "approval.open" and entry.body["payload"] != sha256(row.payload):
+def _against(row: Approval, told: dict[str, Entry]) -> str | None:
+    opened = told.get("approval.open")
+    if opened is None:
+        return None  # a missing entry is the chain's to find
+    if opened.body["payload"] != sha256(row.payload):
         return "asks about another payload than was recorded"
-    if entry.event == "approval.decide":
+    if opened.body["terms"] != row.terms():
+        return "has other terms than were recorded: who may decide what until when"
+    decided, expired = told.get("approval.decide"), told.get("approval.expire")
+    if decided:
         as_recorded = row.decision and (row.decided_by, {"name": row.name, **decided_body(row)})
-        return None if as_recorded == (entry.actor, entry.body) else "has another decision than was recorded"
-    return None
+        return None if as_recorded == (decided.actor, decided.body) else "has another decision than was recorded"
+    if expired:
+        return None if row.decision == {"type": expired.body["type"]} else "has another outcome than was recorded"
+    return (
+        None
+        if row.decision is None and row.state in ("pending", "superseded")
+        else "was decided, and by nobody on record"
+    )

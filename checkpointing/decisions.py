@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
 from checkpointing.digest import canonical
 from checkpointing.errors import (
     AlreadyDecided,
@@ -114,7 +117,15 @@ def _edited(approval: Approval, payload: Any) -> Any:
             raise DecisionInvalid(
                 f"an edit of approval {approval.id!r} must keep {name!r} a {_kind(shown)}, not a {_kind(payload[name])}"
             )
+    if approval.edits is not None:
+        _check_fits(approval.id, approval.edits, payload)
     return payload
+
+
+def _check_fits(approval_id: str, schema: dict[str, Any], payload: Any) -> None:
+    fault = best_match(Draft202012Validator(schema).iter_errors(payload))
+    if fault is not None:
+        raise DecisionInvalid(f"an edit of approval {approval_id!r} does not fit at {fault.json_path}: {fault.message}")
 
 
 def _kind(value: Any) -> str:

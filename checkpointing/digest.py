@@ -13,6 +13,9 @@ import rfc8785
 
 from checkpointing.errors import ArgumentsNotJson
 
+DEEPEST = 100
+"""How deep JSON may be nested; readers of it recurse too."""
+
 JSON: TypeAlias = "dict[str, JSON] | list[JSON] | str | int | float | bool | None"
 
 
@@ -34,17 +37,19 @@ def sha256(value: object, *, what: str = "value") -> str:
     return hashlib.sha256(canonical(value, what=what)).hexdigest()
 
 
-def _not_json(value: object, place: str) -> str | None:
+def _not_json(value: object, place: str, depth: int = 0) -> str | None:
     """Name the first place in *value* that RFC 8785 cannot write, or return `None`."""
+    if depth > DEEPEST:
+        return f"{place[:80]}… is nested deeper than {DEEPEST} levels"
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 return f"{place} has the key {key!r}: keys must be text"
-            if found := _not_json(item, f"{place}.{key}"):
+            if found := _not_json(item, f"{place}.{key}", depth + 1):
                 return found
         return _not_text("".join(value), place)
     if isinstance(value, list | tuple):
-        return next(filter(None, (_not_json(item, f"{place}[{i}]") for i, item in enumerate(value))), None)
+        return next(filter(None, (_not_json(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(value))), None)
     return _not_scalar(value, place)
 
 

@@ -6,6 +6,7 @@ The journal: everything about threads that survives a crash, behind one URL.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from checkpointing.artefacts import Artefacts
 from checkpointing.audit import Audit
 from checkpointing.bridge import Bridge
 from checkpointing.clock import system_clock
-from checkpointing.contradictions import approvals_witness, effects_witness
+from checkpointing.contradictions import approvals_witness, effects_witness, runs_witness
 from checkpointing.errors import JournalUnusable
 from checkpointing.leases import Leases
 from checkpointing.ledger import Ledger
@@ -48,18 +49,29 @@ class Journal:
     def __init__(self, store: Store, *, lease: timedelta, artefacts: str) -> None:
         """Use *store*, whose schema is up to date."""
         self.store = store
+        self._background: list[threading.Thread] = []
         self.bridge = Bridge()
         self.saver = make_saver(store, self.bridge)
         self.leases = Leases(store, lease=lease)
         self.runs = Runs(store)
         self.effects = Ledger(store)
         self.approvals = Approvals(store)
-        self.audit = Audit(store, (effects_witness(self.effects), approvals_witness(self.approvals)))
+        self.audit = Audit(
+            store, (runs_witness(self.runs), effects_witness(self.effects), approvals_witness(self.approvals))
+        )
         self.artefacts = Artefacts(artefacts)
+
+    def in_background(self, work: Callable[[], None], *, name: str) -> None:
+        """Do *work* in a thread of its own, which `close` waits for."""
+        thread = threading.Thread(target=work, name=name)
+        self._background.append(thread)
+        thread.start()
 
     def close(self) -> None:
         """Wait for the calls under way and give every connection back."""
         self.bridge.close()
+        while self._background:
+            self._background.pop().join()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -17,6 +17,7 @@ import os
 import socket
 import threading
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -36,6 +37,10 @@ returning fence
 """
 GIVE_BACK = "update leases set owner = null where name = :name and fence = :fence returning fence"
 HELD = "select fence from leases where name = :name and fence = :fence and owner is not null for share"
+FREE = """
+insert into leases (name, owner, fence, expires_ms) values (:name, null, 0, 0) on conflict (name) do nothing
+"""
+HOLDER_LOCKED = "select owner, expires_ms - :now as left_ms from leases where name = :name for share"
 HELD_TO_END = HELD.replace("for share", "for update")
 HOLDER = "select owner, fence, expires_ms - :now as left_ms from leases where name = :name and owner is not null"
 
@@ -133,6 +138,19 @@ def check_fence(tx: Tx, lease: Lease, *, to_end: bool = False) -> None:
         raise LeaseLost(_lost(lease))
 
 
+def check_free(tx: Tx, name: str) -> None:
+    """
+    Make sure that nobody holds the lease called *name* until *tx* ends, for a writer that has none.
+
+    Raises:
+        RunBusy: somebody holds it.
+    """
+    tx.all(FREE, name=name)
+    row = tx.one(HOLDER_LOCKED, name=name)
+    if row and row["owner"] is not None and int(row["left_ms"]) > 0:
+        raise RunBusy(f"{name} is held by {row['owner']}; what has no lease cannot write there now")
+
+
 def holder_of(tx: Tx, name: str) -> Row | None:
     """Return the row of the lease called *name* with `left_ms`, zero or less once expired; `None` if nobody has it."""
     return tx.one(HOLDER, name=name)
@@ -152,31 +170,40 @@ class Heartbeat:
     the heartbeat ends: nothing needs to be told, because every write checks the fence.
     """
 
-    def __init__(self, leases: Leases, lease: Lease) -> None:
-        """Renew *lease* from now until `stop`."""
+    def __init__(self, leases: Leases, lease: Lease, *, busy: Callable[[], bool] | None = None) -> None:
+        """Renew *lease* from now until `stop`; a pause does not count while *busy* says that work goes on under it."""
         self.leases = leases
         self.lease = lease
-        self._stopped = threading.Event()
-        self._paused = threading.Event()
+        self._busy = busy or (lambda: False)
+        self._poke = threading.Event()
+        self._stopped = self._paused = self._missed = False
         self._thread = threading.Thread(target=self._beat, name=f"heartbeat {lease.name}", daemon=True)
         self._thread.start()
 
     def pause(self) -> None:
         """Stop renewing while somebody else decides when to go on (the consumer of a stream)."""
-        self._paused.set()
+        self._paused = True
 
     def go_on(self) -> None:
-        """Renew again."""
-        self._paused.clear()
+        """Renew again, and at once if a beat fell into the pause; else many short pauses would lose the lease."""
+        self._paused = False
+        if self._missed:
+            self._poke.set()
 
     def stop(self) -> None:
         """End the heartbeat and wait for its last beat."""
-        self._stopped.set()
+        self._stopped = True
+        self._poke.set()
         self._thread.join()
 
     def _beat(self) -> None:
-        while not self._stopped.wait(self.leases.lease.total_seconds() / 3):
-            if self._paused.is_set():
+        while True:
+            self._poke.wait(self.leases.lease.total_seconds() / 3)
+            self._poke.clear()
+            if self._stopped:
+                return
+            self._missed = self._paused and not self._busy()
+            if self._missed:
                 continue
             try:
                 self.leases.renew(self.lease)

@@ -30,6 +30,9 @@ from checkpointing.digest import JSON, canonical, sha256
 from checkpointing.effects import Claim, EffectRecord, EffectState, Request, record_from
 from checkpointing.errors import (
     AlreadySettled,
+    ArgumentsNotJson,
+    ClockBehind,
+    DecisionInvalid,
     EffectBusy,
     EffectConflict,
     EffectInDoubt,
@@ -51,7 +54,7 @@ on conflict do nothing
 returning *, :now as now
 """
 AT_SLOT = "select *, :now as now from effects where slot = :slot for update"
-UNDER_APPROVAL = "select key from effects where approval_id = :approval_id"
+UNDER_APPROVAL = "select key from effects where approval_id = :approval_id and slot <> :slot"
 REPLAYED = "update effects set replays = replays + 1 where slot = :slot"
 TAKE_OVER = """
 update effects set state = 'claimed', lease = :lease, fence = :fence, root = :root, task = :task, checkpoint = :checkpoint,
@@ -64,13 +67,16 @@ update effects set state = 'claimed', key = :key, effect = :effect, thread_id = 
     checkpoint = :checkpoint, calls = calls + 1, cost = :cost, claimed_ms = :now, called_ms = :now
 where slot = :slot and state = 'released' returning *, :now as now
 """
-DOUBT = "update effects set state = 'in_doubt' where slot = :slot and key = :key and state = 'claimed' returning *"
+DOUBT = """
+update effects set state = 'in_doubt'
+where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
+"""
 SETTLE = """
 update effects set state = 'settled', outcome = :outcome, settled_ms = :now
-where slot = :slot and key = :key and state in ('claimed', 'in_doubt') returning *
+where slot = :slot and key = :key and state in ('claimed', 'in_doubt', 'released') returning *
 """
 RELEASE = """
-update effects set state = 'released', approval_id = null
+update effects set state = 'released'
 where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
 """
 RESOLVE_HAPPENED = """
@@ -78,14 +84,17 @@ update effects set state = 'settled', outcome = :outcome, settled_ms = :now
 where key = :key and state in ('claimed', 'in_doubt') returning *
 """
 RESOLVE_NOTHING = """
-update effects set state = 'released', approval_id = null where key = :key and state in ('claimed', 'in_doubt') returning *
+update effects set state = 'released' where key = :key and state in ('claimed', 'in_doubt') returning *
 """
 GET = "select * from effects where key = :key"
-LIST = """
-select * from effects
-where (:thread_id = '' or thread_id = :thread_id) and (:state = '' or state = :state) and (claimed_ms, slot) > (:after_ms, :after)
-order by claimed_ms, slot limit :limit
+GET_LOCKED = GET + " for update"
+ALL = """
+select * from effects where (claimed_ms, slot) > (:after_ms, :after) order by claimed_ms, slot limit :limit
 """
+OF_THREAD = ALL.replace("where", "where thread_id = :thread_id and")
+IN_STATE = ALL.replace("where", "where state = :state and")
+OF_THREAD_IN_STATE = IN_STATE.replace("where", "where thread_id = :thread_id and")
+UNSETTLED = "select key from effects where thread_id = :thread_id and state in ('claimed', 'in_doubt') limit 1"
 LOCK_KEY = "select state from effects where key = :key for update"
 
 
@@ -95,8 +104,8 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         """Use *store*."""
         self.store = store
-        self._executing: dict[str, str] = {}
-        self._lock = threading.Lock()
+        self._executing: dict[str, Place] = {}
+        self._lock = threading.Condition()
 
     @contextmanager
     def executing(self, slot: Slot, place: Place) -> Iterator[None]:
@@ -111,16 +120,26 @@ class Ledger:
             SlotAmbiguous: another task of this very superstep is executing it.
         """
         with self._lock:
-            if (task := self._executing.get(slot.id)) is not None:
-                if task != place.task and slot.identity is None:
+            if (other := self._executing.get(slot.id)) is not None:
+                if other.task != place.task and slot.identity is None:
                     raise ambiguous(slot, "the first is being executed")
                 raise EffectBusy(f"effect {slot.step!r} of thread {slot.thread_id!r} is being executed by this process")
-            self._executing[slot.id] = place.task
+            self._executing[slot.id] = place
         try:
             yield
         finally:
             with self._lock:
                 self._executing.pop(slot.id, None)
+                self._lock.notify_all()
+
+    def is_executing(self, lease: Lease) -> bool:
+        """Tell whether a tool claimed under *lease* still runs in this process, though its caller may be gone."""
+        return any(place.lease == lease for place in list(self._executing.values()))
+
+    def wait_idle(self, lease: Lease) -> None:
+        """Wait until no tool claimed under *lease* runs in this process."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self.is_executing(lease))
 
     def claim(self, asked: Request, *, person_needed: Callable[[timedelta], bool]) -> Claim | EffectRecord:
         """
@@ -141,62 +160,61 @@ class Ledger:
             EffectNotApproved: the approval does not cover it, or was used by another slot.
         """
         with self.store.transaction("effect.claim") as tx:
-            check_fence(tx, asked.place.lease)
+            check_fence(tx, asked.place.held)
             row = tx.one(AT_SLOT, slot=asked.slot.id)
             if row is None or row["state"] == "released":
                 return self._first_claim(tx, asked, released=row)
             record = record_from(row)
-            if record.digest != asked.digest:
+            if (record.effect, record.digest) != (asked.effect, asked.digest):
                 raise EffectConflict(_conflict(record, asked))
-            asked.place.check_answers(tx, row, asked.slot)
+            if asked.slot.identity is None and not asked.place.answers(tx, row):
+                raise ambiguous(asked.slot, f"{record.key!r} is recorded for the first")
             if record.state == "settled":
                 tx.all(REPLAYED, slot=asked.slot.id)
                 return record
-            if record.state == "claimed" and _has_live_owner(tx, row, asked.place.lease):
+            if int(row["now"]) < int(row["called_ms"]):
+                # An age counted by a clock that was set back would make an expired key look young.
+                raise ClockBehind(
+                    f"effect {record.key!r} was called at a time that this clock has yet to reach; set the clock"
+                )
+            if record.state == "claimed" and _has_live_owner(tx, row, asked.place.held):
                 raise EffectBusy(f"effect {record.key!r} is being executed by another worker")
             if not person_needed(_age(row, "claimed_ms")):
                 return self._take_over(tx, asked, row)
-            if tx.one(DOUBT, slot=asked.slot.id, key=record.key):
-                _audit(tx, record, "effect.in_doubt", actor=asked.place.lease.owner)
+            if tx.one(DOUBT, slot=asked.slot.id, key=record.key, lease=row["lease"], fence=row["fence"]):
+                _audit(tx, record, "effect.in_doubt", actor=asked.place.held.owner)
         raise in_doubt(record.key)
 
     def settle(self, claim: Claim, outcome: JSON) -> EffectRecord:
         """
         Record *outcome* as the effect's only outcome and return the record.
 
-        Needs no lease: what was called was called. If somebody settled it meanwhile, theirs stands and is returned. A crash before the
-        commit leaves the claim, to be resolved by the receiver's profile.
+        Needs no lease: what was called was called, even where a person has said meanwhile that nothing happened. If somebody settled
+        it, theirs stands and is returned. A crash before the commit leaves the claim, to be resolved by the receiver's profile.
 
         Raises:
+            EffectConflict: the slot was freed and claimed again with another request; the outcome belongs to nothing any more.
             ArgumentsNotJson: the outcome is not JSON; the claim stays.
         """
         canonical(outcome, what=f"the outcome of effect {claim.record.key!r}")
         with self.store.transaction("effect.settle") as tx:
             row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome))
             if row is None:
-                return record_from(_existing(tx, claim.record.key))
+                return _settled_meanwhile(tx, claim)
             record = record_from(row)
-            _audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
+            _wake_and_audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
             return record
 
     def release(self, claim: Claim, *, why: str) -> None:
         """Free the slot, because the receiver refused the request and nothing happened; a repaired request may claim it."""
         with self.store.transaction("effect.release") as tx:
-            lease = claim.lease
-            row = tx.one(
-                RELEASE,
-                slot=claim.record.slot,
-                key=claim.record.key,
-                lease=lease.name,
-                fence=lease.fence,
-            )
-            if row:
-                _audit(tx, record_from(row), "effect.release", actor=lease.owner, why=why)
+            if row := tx.one(RELEASE, **_mine(claim)):
+                _audit(tx, record_from(row), "effect.release", actor=claim.lease.owner, why=why)
 
     def doubt(self, claim: Claim, *, why: str) -> None:
-        """Record that nobody knows whether the call happened."""
+        """Record that nobody knows whether the call happened; nothing changes once another worker has taken the claim over."""
         with self.store.transaction("effect.doubt") as tx:
-            if row := tx.one(DOUBT, slot=claim.record.slot, key=claim.record.key):
+            if row := tx.one(DOUBT, **_mine(claim)):
                 _audit(tx, record_from(row), "effect.in_doubt", actor=claim.lease.owner, why=why)
 
     def resolve(self, key: str, *, happened: bool, outcome: JSON = None, principal: str | None) -> EffectRecord:
@@ -211,9 +229,12 @@ class Ledger:
         """
         if not principal:
             raise NotAllowed(f"resolving effect {key!r} needs a principal: who found out?")
-        canonical(outcome, what="outcome")
+        try:
+            canonical(outcome, what="outcome")
+        except ArgumentsNotJson as error:
+            raise DecisionInvalid(f"what was found out about effect {key!r} is not JSON: {error}") from error
         with self.store.transaction("effect.resolve") as tx:
-            found = _existing(tx, key)
+            found = _existing(tx, key, sql=GET_LOCKED)
             if found["state"] == "claimed" and is_live(tx, name=found["lease"], fence=found["fence"]):
                 raise EffectBusy(f"effect {key!r} is being executed; resolve it if its worker does not settle it")
             row = (
@@ -224,9 +245,8 @@ class Ledger:
             if row is None:
                 raise AlreadySettled(f"effect {key!r} is {found['state']}; an outcome is never replaced")
             record = record_from(row)
-            wake_waiting(tx, record.key)
             found_out = {"outcome": sha256(outcome)} if happened else {}
-            _audit(tx, record, "effect.resolve", actor=principal, happened=happened, **found_out)
+            _wake_and_audit(tx, record, "effect.resolve", actor=principal, happened=happened, **found_out)
             return record
 
     def get(self, key: str) -> EffectRecord:
@@ -248,15 +268,12 @@ class Ledger:
         limit: int = 1000,
     ) -> list[EffectRecord]:
         """Return up to *limit* effects in the order they were claimed, from the one after *after*."""
+        # One text a question, not one with empty conditions: neither engine uses an index under those.
+        sql = (OF_THREAD_IN_STATE if state else OF_THREAD) if thread_id else IN_STATE if state else ALL
         after_ms = int(after.claimed_at.timestamp() * 1000) if after else -1
         with self.store.reading() as tx:
             rows = tx.all(
-                LIST,
-                thread_id=thread_id or "",
-                state=state or "",
-                after_ms=after_ms,
-                after=after.slot if after else "",
-                limit=limit,
+                sql, thread_id=thread_id, state=state, after_ms=after_ms, after=after.slot if after else "", limit=limit
             )
         return [record_from(row) for row in rows]
 
@@ -268,12 +285,17 @@ class Ledger:
                 thread_id=asked.slot.thread_id,
                 arguments_hash=asked.approved_hash,
             )
-            if used := tx.one(UNDER_APPROVAL, approval_id=asked.approval_id):
+            if used := tx.one(UNDER_APPROVAL, approval_id=asked.approval_id, slot=asked.slot.id):
                 raise EffectNotApproved(
                     f"approval {asked.approval_id!r} was used by effect {used['key']!r}; it allows one"
                 )
-        row = tx.one(CLAIM_AGAIN if released else CLAIM, **asked.columns())
+        columns = asked.columns()
+        if released and (released["effect"], released["digest"]) == (asked.effect, asked.digest):
+            columns["key"] = released["key"]  # the same request keeps its key, so that the receiver too can tell
+        row = tx.one(CLAIM_AGAIN if released else CLAIM, **columns)
         if row is None:
+            if tx.one(GET, key=asked.key):
+                raise ambiguous(asked.slot, f"its key {asked.key!r} is another slot's")
             # Another thread claimed the same `once=` slot, or used the approval, between our two statements.
             raise EffectBusy(f"effect {asked.key!r} was claimed by another worker just now")
         record = record_from(row)
@@ -281,24 +303,30 @@ class Ledger:
             tx,
             record,
             "effect.claim",
-            actor=asked.place.lease.owner,
+            actor=asked.place.held.owner,
             digest=asked.digest,
             approval=asked.approval_id,
         )
-        return Claim(record, asked.place.lease, doubtful=False, age=timedelta(0), since_call=timedelta(0))
+        return Claim(record, asked.place.held, doubtful=False, age=timedelta(0), since_call=timedelta(0))
 
     def _take_over(self, tx: Tx, asked: Request, before: Row) -> Claim:
         row = tx.one(TAKE_OVER, slot=asked.slot.id, **asked.place.columns())
         assert row is not None
         record = record_from(row)
-        _audit(tx, record, "effect.take_over", actor=asked.place.lease.owner, call=record.calls)
+        _audit(tx, record, "effect.take_over", actor=asked.place.held.owner, call=record.calls)
         return Claim(
             record,
-            asked.place.lease,
+            asked.place.held,
             doubtful=True,
             age=_age(before, "claimed_ms"),
             since_call=_age(before, "called_ms"),
         )
+
+
+def unsettled(tx: Tx, thread_id: str) -> str | None:
+    """Return the key of an effect of the thread of which nobody knows yet whether it happened, or `None`."""
+    row = tx.one(UNSETTLED, thread_id=thread_id)
+    return str(row["key"]) if row else None
 
 
 def still_in_doubt(tx: Tx, key: str) -> bool:
@@ -333,11 +361,41 @@ def _age(row: Row, since: str) -> timedelta:
     return timedelta(milliseconds=int(row["now"]) - int(row[since]))
 
 
-def _existing(tx: Tx, key: str) -> Row:
-    row = tx.one(GET, key=key)
+def _mine(claim: Claim) -> dict[str, Any]:
+    """Return what names this claim and no later one of the same slot."""
+    return {
+        "slot": claim.record.slot,
+        "key": claim.record.key,
+        "lease": claim.lease.name,
+        "fence": claim.lease.fence,
+    }
+
+
+def _settled_meanwhile(tx: Tx, claim: Claim) -> EffectRecord:
+    row = tx.one(GET, key=claim.record.key)
+    if row is None:
+        raise EffectConflict(
+            f"effect {claim.record.key!r} was executed, but its slot was freed and claimed again with another request; "
+            f"both may have happened: see counterfoil effects list {claim.record.thread_id}"
+        )
+    return record_from(row)
+
+
+def _existing(tx: Tx, key: str, *, sql: str = GET) -> Row:
+    row = tx.one(sql, key=key)
     if row is None:
         raise UnknownEffect(f"there is no effect with key {key!r}; see counterfoil effects")
     return row
+
+
+def _wake_and_audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
+    """Wake every run that waits for the effect, and write all of it into the audits, in the order of their threads."""
+    woken = wake_waiting(tx, record.key)
+    for thread_id in sorted({record.thread_id, *woken}):
+        if thread_id == record.thread_id:
+            _audit(tx, record, event, actor=actor, **body)
+        if thread_id in woken:
+            append(tx, thread_id, "run.wake", actor=actor, subject=thread_id, effect=record.key)
 
 
 def _audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:

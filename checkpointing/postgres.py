@@ -20,6 +20,8 @@ from checkpointing.errors import JournalUnusable, StoreUnreachable
 CONNECT_S = 5
 """How long to wait for the server when the journal is opened, in seconds."""
 
+CONNECTIONS = 16
+
 Pool = ConnectionPool[psycopg.Connection[DictRow]]
 
 
@@ -29,9 +31,9 @@ class PostgresEngine:
     name = "postgres"
     shared_clock = True
 
-    def __init__(self, url: str, *, connections: int = 16) -> None:
+    def __init__(self, url: str) -> None:
         """
-        Connect, with a pool of at most *connections*.
+        Connect, with a pool of at most `CONNECTIONS`.
 
         Raises:
             JournalUnusable: the URL is malformed, or no server answers there, or it lets us not in. Never names the password.
@@ -40,13 +42,14 @@ class PostgresEngine:
         try:
             psycopg.connect(url, connect_timeout=CONNECT_S).close()
         except psycopg.Error as error:
-            raise JournalUnusable(f"cannot open {self.place}: {_first_line(error)}") from error
+            said = "no such host" if "resolve host" in str(error) else _first_line(error)
+            raise JournalUnusable(f"cannot open {self.place}: {said}") from error
         self.pool: Pool = ConnectionPool(
             url,
             connection_class=psycopg.Connection[DictRow],
             kwargs={"autocommit": True, "row_factory": dict_row, "connect_timeout": CONNECT_S},
             min_size=1,
-            max_size=connections,
+            max_size=CONNECTIONS,
             check=_check,
             timeout=30,
             open=True,
@@ -93,9 +96,9 @@ def _place(url: str) -> str:
     except psycopg.ProgrammingError as error:
         # The error's own words may hold a part of the password.
         raise JournalUnusable("not a Postgres URL: one is postgresql://user@host:5432/database") from error
-    return (
-        f"postgres database {parts.get('dbname', '')!r} at {parts.get('host', 'localhost')}:{parts.get('port', 5432)}"
-    )
+    # An unescaped `@` in a password ends up in front of the host.
+    host = str(parts.get("host", "localhost")).rpartition("@")[2]
+    return f"postgres database {parts.get('dbname', '')!r} at {host}:{parts.get('port', 5432)}"
 
 
 def _first_line(error: Exception) -> str:

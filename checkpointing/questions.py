@@ -27,6 +27,7 @@ class Question:
         payload: Exactly what is to be approved, as JSON.
         allowed: The kinds of decision taken.
         approvers: Who may decide; `None`: any principal but the submitter.
+        edits: A JSON Schema that an edited payload must fit, over the rule that it keeps the keys and kinds of the one shown.
         ttl: How long the question stands; `None`: for ever.
         on_expiry: The kind of decision the expiry counts as.
         interrupt_id: LangGraph's id, for an interrupt that is not an approval node's.
@@ -39,6 +40,7 @@ class Question:
     payload: JSON
     allowed: tuple[str, ...]
     approvers: tuple[str, ...] | None = None
+    edits: dict[str, JSON] | None = None
     ttl: timedelta | None = None
     on_expiry: str = "reject"
     interrupt_id: str | None = None
@@ -66,6 +68,7 @@ class Approval:
     payload_hash: str
     allowed: tuple[str, ...]
     approvers: tuple[str, ...] | None
+    edits: dict[str, Any] | None
     on_expiry: str
     state: ApprovalState
     decision: dict[str, Any] | None
@@ -84,8 +87,15 @@ class Approval:
             "payload": self.payload,
             "payload_hash": self.payload_hash,
             "allowed": list(self.allowed),
+            "approvers": None if self.approvers is None else list(self.approvers),
+            "edits": self.edits,
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
         }
+
+    def terms(self) -> str:
+        """Return the hash of the question's terms: who may decide what until when, and what silence counts as."""
+        until = self.expires_at.isoformat() if self.expires_at else None
+        return sha256([self.allowed, self.approvers, self.edits, self.on_expiry, until])
 
     def record(self) -> dict[str, Any]:
         """
@@ -135,6 +145,7 @@ def approval_from(row: Row) -> Approval:
         payload_hash=row["payload_hash"],
         allowed=tuple(json.loads(row["allowed"])),
         approvers=None if row["approvers"] is None else tuple(json.loads(row["approvers"])),
+        edits=None if row["edits"] is None else json.loads(row["edits"]),
         on_expiry=row["on_expiry"],
         state=row["state"],
         decision=None if row["decision"] is None else json.loads(row["decision"]),

@@ -25,8 +25,8 @@ from checkpointing.store import Row, Store, Tx
 
 ADMIT = """
 insert into runs (thread_id, state, input_type, input, input_digest, submission, turn, attempts, resumes, submitted_by,
-    created_ms, updated_ms)
-values (:thread_id, 'admitted', :input_type, :input, :input_digest, :submission, 1, 0, 0, :submitted_by, :now, :now)
+    graph, created_ms, updated_ms)
+values (:thread_id, 'admitted', :input_type, :input, :input_digest, :submission, 1, 0, 0, :submitted_by, :graph, :now, :now)
 on conflict (thread_id) do nothing
 returning *
 """
@@ -42,9 +42,8 @@ insert into submissions (thread_id, submission, turn, input_digest) values (:thr
 SUBMISSION = "select turn, input_digest from submissions where thread_id = :thread_id and submission = :submission"
 GET = "select * from runs where thread_id = :thread_id"
 LOCK = "select * from runs where thread_id = :thread_id for update"
-LIST = """
-select * from runs where (:state = '' or state = :state) and thread_id > :after order by thread_id limit :limit
-"""
+ALL = "select * from runs where thread_id > :after order by thread_id limit :limit"
+IN_STATE = ALL.replace("where", "where state = :state and")
 START = """
 update runs set state = 'running', reason = null, waits_for = null, updated_ms = :now, head = :head,
     attempts = case when coalesce(head, '') = :head then attempts + :first else 1 end,
@@ -53,7 +52,7 @@ where thread_id = :thread_id and state in ('admitted', 'running', 'parked')
 returning *
 """
 PARK = """
-update runs set state = 'parked', reason = :reason, waits_for = :waits_for, error = null, attempts = 0, updated_ms = :now
+update runs set state = 'parked', reason = :reason, waits_for = :waits_for, error = null, attempts = attempts - 1, updated_ms = :now
 where thread_id = :thread_id and state = 'running' returning *
 """
 FINISH = """
@@ -107,13 +106,14 @@ class Runs:
                 "input_digest": wanted.digest,
                 "submission": wanted.submission,
                 "submitted_by": wanted.submitted_by,
+                "graph": wanted.graph,
             }
             row = tx.one(ADMIT, **values)
             if row is None:
                 current = run_from(_existing(tx, LOCK, wanted.thread_id))
                 if not _is_new_turn(tx, current, wanted):
                     return current
-                row = tx.one(NEXT_TURN, **values)
+                row = tx.one(NEXT_TURN, **{name: value for name, value in values.items() if name != "graph"})
                 if row is None:
                     raise InputRefused(
                         f"thread {wanted.thread_id!r} is {current.state} with submission {current.submission!r}; "
@@ -147,12 +147,18 @@ class Runs:
         with self.store.reading() as tx:
             return run_from(_existing(tx, GET, thread_id))
 
+    def find(self, thread_id: str) -> Run | None:
+        """Return the thread's run, or `None`."""
+        with self.store.reading() as tx:
+            row = tx.one(GET, thread_id=thread_id)
+        return run_from(row) if row else None
+
     def list(self, *, state: RunState | None = None, after: str = "", limit: int = 1000) -> list[Run]:
         """Return up to *limit* runs in order of their thread ids, from the one after *after*."""
         if state is not None and state not in get_args(RunState):
             raise InputRefused(f"there is no run state {state!r}; there are {', '.join(get_args(RunState))}")
         with self.store.reading() as tx:
-            return [run_from(row) for row in tx.all(LIST, state=state or "", after=after, limit=limit)]
+            return [run_from(row) for row in tx.all(IN_STATE if state else ALL, state=state, after=after, limit=limit)]
 
     def input_of(self, thread_id: str) -> tuple[str, bytes]:
         """Return the admitted input of the current turn as LangGraph's serialiser wrote it."""
@@ -260,10 +266,9 @@ def wake(tx: Tx, thread_id: str) -> None:
     tx.all(WAKE, thread_id=thread_id)
 
 
-def wake_waiting(tx: Tx, key: str) -> None:
-    """Make every run that is parked for this effect ready again as part of *tx*; each thread's audit says so."""
-    for woken in sorted(row["thread_id"] for row in tx.all(WAKE_WAITING, key=key)):
-        append(tx, woken, "run.wake", actor="", subject=woken, effect=key)
+def wake_waiting(tx: Tx, key: str) -> set[str]:
+    """Make every run that is parked for this effect ready again as part of *tx*, and return their threads, for the audit."""
+    return {str(row["thread_id"]) for row in tx.all(WAKE_WAITING, key=key)}
 
 
 def submitter(tx: Tx, thread_id: str) -> str | None:

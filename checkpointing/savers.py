@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -31,8 +31,8 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from checkpointing.bridge import Bridge
-from checkpointing.errors import CheckpointSuperseded, ClockBehind, RunBusy
-from checkpointing.leases import Lease, check_fence, holder_of, thread_lease
+from checkpointing.errors import CheckpointSuperseded, ClockBehind
+from checkpointing.leases import Lease, check_fence, check_free, thread_lease
 from checkpointing.postgres import PostgresEngine
 from checkpointing.slots import Ancestry
 from checkpointing.sqlite import SqliteEngine
@@ -111,8 +111,11 @@ class FencedSaver(BaseCheckpointSaver[str]):
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`."""
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while (one := await self.bridge.run(next, found, None)) is not None:
-            yield one
+        try:
+            while (one := await self.bridge.run(next, found, None)) is not None:
+                yield one
+        finally:
+            await self.bridge.run(cast("Generator[CheckpointTuple]", found).close)
 
     async def aput(
         self,
@@ -255,11 +258,7 @@ def _check(tx: Tx, configurable: dict[str, Any], checkpoint_id: str | None) -> N
     thread_id = str(configurable["thread_id"])
     lease: Lease | None = configurable.get(LEASE)
     if lease is None:
-        holder = holder_of(tx, thread_lease(thread_id))
-        if holder and int(holder["left_ms"]) > 0:
-            raise RunBusy(
-                f"thread {thread_id!r} is held by {holder['owner']}; a graph without its lease cannot write to it now"
-            )
+        check_free(tx, thread_lease(thread_id))
         return
     check_fence(tx, lease)
     if checkpoint_id is not None:

@@ -75,46 +75,46 @@ class Place:
     Where an effect is asked from.
 
     Attributes:
-        lease: Under which the caller may write.
+        lease: Under which the caller may write; an approval on a raw graph has none.
         root: The root graph's checkpoint the superstep started from.
         task: LangGraph's task, with the tasks of the graphs around it: the whole checkpoint namespace.
         checkpoint: The innermost graph's namespace and checkpoint, as `namespace@id`.
         ancestry: How to ask about other checkpoints of the thread; `None` where the checkpointer is not ours.
     """
 
-    lease: Lease
+    lease: Lease | None
     root: str
     task: str
     checkpoint: str
     ancestry: Ancestry | None = field(default=None, compare=False)
 
+    @property
+    def held(self) -> Lease:
+        """The lease, of a place that must have one: an effect's."""
+        assert self.lease is not None
+        return self.lease
+
     def columns(self) -> dict[str, Any]:
         """Return the place as the ledger stores it."""
         return {
-            "lease": self.lease.name,
-            "fence": self.lease.fence,
+            "lease": self.lease.name if self.lease else None,
+            "fence": self.lease.fence if self.lease else None,
             "root": self.root,
             "task": self.task,
             "checkpoint": self.checkpoint,
         }
 
-    def check_answers(self, tx: Tx, row: Row, slot: Slot) -> None:
-        """
-        Make sure that the record in *row* may answer for *slot* asked from here.
-
-        Raises:
-            SlotAmbiguous: the record is another operation's.
-        """
-        if slot.identity is not None:
-            return
-        same = self._is_same_task(tx, row) if row["root"] == self.root else self._is_other_branch(tx, str(row["root"]))
-        if not same:
-            raise ambiguous(slot, f"{row['key']!r} is recorded for the first")
+    def answers(self, tx: Tx, row: Row) -> bool:
+        """Tell whether what was recorded at the place in *row* may answer for what is asked from here."""
+        if row["root"] == self.root:
+            return self._is_same_task(tx, row)
+        return self._is_other_branch(tx, str(row["root"]))
 
     def _is_same_task(self, tx: Tx, row: Row) -> bool:
         if row["task"] == self.task:
             return True
-        if self.ancestry is None or (row["lease"] == self.lease.name and row["fence"] == self.lease.fence):
+        under_this_lease = self.lease and (row["lease"], row["fence"]) == (self.lease.name, self.lease.fence)
+        if self.ancestry is None or self.lease is None or under_this_lease:
             return False
         if str(row["task"]).split("|")[0] != self.task.split("|")[0]:
             return False

@@ -62,23 +62,15 @@ class SqliteEngine:
     def writing(self) -> Iterator[sqlite3.Cursor]:
         """Hold the one write transaction of this file."""
         with self._lock, closing(self._writer.cursor()) as cursor:
-            with translated(self.path):
-                cursor.execute("begin immediate")
             try:
+                # Inside the try: a signal may arrive when the transaction has begun and before the next line.
                 with translated(self.path):
+                    cursor.execute("begin immediate")
                     yield cursor
-            except BaseException:
-                # A commit that failed (a full disk) has rolled back already.
+                    self._writer.commit()
+            finally:
                 if self._writer.in_transaction:
                     self._writer.rollback()
-                raise
-            with translated(self.path):
-                try:
-                    self._writer.commit()
-                except sqlite3.Error:
-                    if self._writer.in_transaction:
-                        self._writer.rollback()
-                    raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
@@ -114,19 +106,21 @@ class SqliteEngine:
     def _try_to_write(self) -> None:
         """Find a read-only file or folder now, with one clear line, instead of at the first payment."""
         try:
-            with self.writing() as cursor:
-                cursor.execute("create table if not exists counterfoil_schema (version bigint primary key)")
+            with self.writing():
+                pass
         except StoreUnreachable as error:
             raise JournalUnusable(f"cannot write {self.path}: {error.__cause__}") from error
 
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours: the file is in the way of the call, not wrong."""
+    """Turn SQLite's errors into ours where the file is in the way of the call: locked, full, gone; a wrong statement stays one."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StoreUnreachable(f"journal {path}: {_plain(error)}; nothing of this write was kept") from error
+        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR and "begin" not in str(error):
+            raise
+        raise StoreUnreachable(f"journal {path}: {_plain(error)}") from error
 
 
 def _plain(error: sqlite3.Error) -> str:

@@ -17,8 +17,7 @@ that raised. What happens when the process dies:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator
-from contextlib import suppress
+from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -35,6 +34,7 @@ from checkpointing.errors import (
     ArgumentsNotJson,
     Bug,
     EffectInDoubt,
+    GraphChanged,
     GraphRefused,
     Rejected,
     RunBusy,
@@ -42,12 +42,13 @@ from checkpointing.errors import (
     Stop,
     TryAgain,
 )
-from checkpointing.leases import Heartbeat, thread_lease
-from checkpointing.ledger import in_doubt, still_in_doubt
+from checkpointing.leases import Heartbeat
+from checkpointing.ledger import in_doubt, still_in_doubt, unsettled
 from checkpointing.savers import LEASE
 from graph.asks import Ask, Decide, Start, read_ask, read_config
+from graph.holding import Holding
 from graph.questions import decide, open_foreign
-from graph.snapshots import check_nodes_exist, standing
+from graph.snapshots import check_nodes_exist, check_turn, standing
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -70,12 +71,14 @@ class Advance:
     How the runs of one graph are advanced.
 
     Attributes:
+        name: What the graph is called, or nothing; a run belongs to the graph of one name.
         attempts: Starts without a new checkpoint before a run is a dead letter.
         turns: A thread that is done takes further input.
     """
 
     compiled: Compiled
     journal: Journal
+    name: str
     attempts: int
     turns: bool
 
@@ -92,37 +95,46 @@ class Advance:
         """
         ask = read_ask(given)
         thread_id, principal, submission = read_config(config)
-        self._accept(ask, config, thread_id, principal, submission)
-        if not self._is_due(thread_id, config):
+        if not self._accept(ask, config, thread_id, principal, submission) or not self._is_due(thread_id, config):
             return
         try:
-            lease = self.journal.leases.take(thread_lease(thread_id))
+            holding = Holding(self.journal, thread_id)
         except RunBusy:
             if isinstance(ask, Decide):
                 return
             raise
-        heartbeat = Heartbeat(self.journal.leases, lease)
         try:
-            yield from self._passes(lease, thread_id, config, heartbeat)
-        finally:
-            heartbeat.stop()
+            yield from self._passes(holding, thread_id, config)
+        except BaseException:
+            holding.give_back()
+            raise
+        holding.stop()
 
-    def _accept(
-        self,
-        ask: Ask,
-        config: RunnableConfig,
-        thread_id: str,
-        principal: str | None,
-        submission: str,
-    ) -> None:
-        """Make what was asked durable: the admission or the decisions."""
+    def _accept(self, ask: Ask, config: RunnableConfig, thread_id: str, principal: str | None, submission: str) -> bool:
+        """Make what was asked durable, the admission or the decisions; `False` if it was an older submission, repeated late."""
         if isinstance(ask, Start):
-            self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission))
-        elif isinstance(ask, Decide):
-            self.journal.runs.get(thread_id)
-            snapshot = self.compiled.get_state(config)
-            check_nodes_exist(self.compiled, config)
-            decide(self.journal, ask, snapshot, thread_id=thread_id, principal=principal)
+            run = self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission))
+            return not (self.turns and submission and submission != run.submission)
+        self._check_carries(thread_id, config)
+        if isinstance(ask, Decide):
+            decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)
+        return True
+
+    def _check_carries(self, thread_id: str, config: RunnableConfig) -> Run:
+        """
+        Return the thread's run if this graph can carry it on.
+
+        Raises:
+            GraphChanged: it is another graph's, it stands at a node that is gone, or somebody wrote another turn into it.
+        """
+        run = self.journal.runs.get(thread_id)
+        if run.graph != self.name:
+            raise GraphChanged(
+                f"thread {thread_id!r} belongs to {_called(run.graph)}, and this is {_called(self.name)}; the run is untouched"
+            )
+        check_nodes_exist(self.compiled, config)
+        check_turn(self.compiled.get_state(config), thread_id, turn=run.turn)
+        return run
 
     def _admission(self, given: dict[str, Any], thread_id: str, principal: str | None, submission: str) -> Admission:
         kind, content = self.journal.saver.serde.dumps_typed(given)
@@ -130,11 +142,11 @@ class Advance:
             digest = sha256(given, what="input")
         except ArgumentsNotJson:  # messages, say: LangGraph's own serialisation of them is all there is
             digest = hashlib.sha256(content).hexdigest()
-        return Admission(thread_id, kind, content, digest, submission, principal, self.turns)
+        return Admission(thread_id, kind, content, digest, submission, principal, self.name, self.turns)
 
     def _is_due(self, thread_id: str, config: RunnableConfig) -> bool:
         """Apply what is overdue, and tell whether there is anything to do."""
-        check_nodes_exist(self.compiled, config)
+        self._check_carries(thread_id, config)
         self.journal.approvals.expire_due(thread_id)
         run = self.journal.runs.get(thread_id)
         if run.state == "dead":
@@ -145,45 +157,35 @@ class Advance:
             raise in_doubt(run.waits_for)
         return run.state in ("admitted", "running")
 
-    def _passes(
-        self, lease: Lease, thread_id: str, config: RunnableConfig, heartbeat: Heartbeat
-    ) -> Generator[Pass, None, None]:
-        leased: RunnableConfig = {
-            **config,
-            "configurable": {**config["configurable"], LEASE: lease},
-        }
+    def _passes(self, holding: Holding, thread_id: str, config: RunnableConfig) -> Generator[Pass, None, None]:
+        lease = holding.lease
+        leased: RunnableConfig = {**config, "configurable": {**config["configurable"], LEASE: lease}}
         for number in count():
             run = self._start(lease, thread_id, config, first=number == 0)
-            if run.state == "done":
-                self.journal.leases.give_back(lease)
-                return
             todo = self._next_input(lease, run, config)
             if todo is None:
                 return
             try:
-                yield Pass(todo.input, leased, heartbeat)
-            except BaseException as error:
-                if not self._again(lease, run, error):
-                    raise
-            else:
+                yield Pass(todo.input, leased, holding.heartbeat)
                 if self._rest(lease, run, config):
                     return
+            except BaseException as error:
+                if not self._again(holding, run, error):
+                    raise
 
     def _start(self, lease: Lease, thread_id: str, config: RunnableConfig, *, first: bool) -> Run:
         """Book the attempt, unless this code cannot carry the run on; then the run is left untouched."""
-        try:
-            check_nodes_exist(self.compiled, config)
-            return self.journal.runs.start(lease, thread_id, head=self.journal.saver.head(thread_id), first=first)
-        except BaseException:
-            with suppress(Stop, TryAgain):
-                self.journal.leases.give_back(lease)
-            raise
+        self._check_carries(thread_id, config)
+        return self.journal.runs.start(lease, thread_id, head=self.journal.saver.head(thread_id), first=first)
 
     def _next_input(self, lease: Lease, run: Run, config: RunnableConfig) -> _Todo | None:
         """Return what LangGraph is to be given, or end the run and return `None`."""
+        if run.state == "done":  # somebody else was faster
+            self.journal.leases.give_back(lease)
+            return None
         at = standing(self.compiled.get_state(config), turn=run.turn)
         if at.finished:
-            self.journal.runs.finish(lease, run.thread_id)
+            self._finish(lease, run)
             return None
         if at.broken:
             self._bury(lease, run, reason="router", error=str(at.error))
@@ -208,7 +210,7 @@ class Advance:
         snapshot = self.compiled.get_state(config)
         at = standing(snapshot, turn=run.turn)
         if at.finished:
-            self.journal.runs.finish(lease, run.thread_id)
+            self._finish(lease, run)
         elif at.broken:
             self._bury(lease, run, reason="router", error=str(at.error))
         elif at.interrupts:
@@ -223,31 +225,37 @@ class Advance:
             self.journal.runs.stand_by(lease, run.thread_id, error=None, refund=True)
         return True
 
-    def _again(self, lease: Lease, run: Run, error: BaseException) -> bool:
+    def _again(self, holding: Holding, run: Run, error: BaseException) -> bool:
         """Write down what becomes of the run after *error*; `True` if it goes on at once."""
-        runs = self.journal.runs
+        runs, lease, thread_id, said = self.journal.runs, holding.lease, run.thread_id, one_line(error)
         if isinstance(error, EffectInDoubt):
             key = error.key
             return not runs.park(
                 lease,
-                run.thread_id,
+                thread_id,
                 reason="in_doubt",
                 still_waiting=lambda tx: still_in_doubt(tx, key),
                 waits_for=key,
             )
-        # If the row cannot be written now, the lease expires and the next call starts where this one did.
-        with suppress(Stop, TryAgain):
-            if isinstance(error, Stop):
-                self.journal.leases.give_back(lease)
-            elif isinstance(error, TryAgain) or not isinstance(error, Exception):
-                runs.stand_by(lease, run.thread_id, error=None, refund=True)
-            elif isinstance(error, DEAD_AT_ONCE):
-                runs.die(lease, run.thread_id, reason=_words(type(error)), error=one_line(error))
-            elif run.attempts >= self.attempts:
-                runs.die(lease, run.thread_id, reason="attempts", error=one_line(error))
-            else:
-                runs.stand_by(lease, run.thread_id, error=one_line(error), refund=False)
+        if isinstance(error, Stop | RunDead):
+            return False
+        if isinstance(error, TryAgain) or not isinstance(error, Exception):
+            holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
+        elif isinstance(error, DEAD_AT_ONCE):
+            holding.end(lambda: runs.die(lease, thread_id, reason=_words(type(error)), error=said))
+        elif run.attempts >= self.attempts:
+            holding.end(lambda: runs.die(lease, thread_id, reason="attempts", error=said))
+        else:
+            holding.end(lambda: runs.stand_by(lease, thread_id, error=said, refund=False))
         return False
+
+    def _finish(self, lease: Lease, run: Run) -> None:
+        """End the run as done, unless nobody knows of one of its effects whether it happened."""
+        with self.journal.store.reading() as tx:
+            key = unsettled(tx, run.thread_id)
+        if key is not None:
+            self._bury(lease, run, reason="effect_unsettled", error=f"it ended without the outcome of effect {key!r}")
+        self.journal.runs.finish(lease, run.thread_id)
 
     def _bury(self, lease: Lease, run: Run, *, reason: str, error: str) -> None:
         self.journal.runs.die(lease, run.thread_id, reason=reason, error=error)
@@ -267,12 +275,15 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0] if text else ''}"[:500]
 
 
+def _called(name: str) -> str:
+    return f"graph {name!r}" if name else "a graph without a name"
+
+
 def _answer_of(approval: Approval) -> Any:
     assert approval.decision is not None
     return approval.decision["value"]
 
 
-def _words(kind: Callable[..., BaseException]) -> str:
+def _words(kind: type[BaseException]) -> str:
     """Return a class name as words: `EffectConflict` is `effect_conflict`."""
-    name = getattr(kind, "__name__", "error")
-    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(kind.__name__))

@@ -4,6 +4,7 @@ How a call says which thread it means, who is acting, and what was decided.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
+class Nudge:
     """Do whatever is left to do."""
 
 
@@ -59,7 +60,7 @@ class Answer:
     value: Any
 
 
-Ask = Start | Advance | Decide
+Ask = Start | Nudge | Decide
 
 
 def thread(thread_id: str, *, principal: str | None = None, submission: str | None = None) -> RunnableConfig:
@@ -123,7 +124,7 @@ def read_ask(given: object) -> Ask:
         DecisionInvalid: a resume that names nothing.
     """
     if given is None:
-        return Advance()
+        return Nudge()
     if isinstance(given, Command):
         return _read_command(given)
     if isinstance(given, dict):
@@ -150,7 +151,12 @@ def read_config(config: RunnableConfig) -> tuple[str, str | None, str]:
         )
     thread_id = configurable.get("thread_id")
     _check_thread_id(thread_id)
-    return str(thread_id), principal_of(config), str(configurable.get(SUBMISSION) or "")
+    principal, submission = principal_of(config), str(configurable.get(SUBMISSION) or "")
+    if not is_plain(f"{principal or ''}{submission}"):
+        raise InputRefused(
+            f"a principal and a submission are text without control characters, not {principal!r}, {submission!r}"
+        )
+    return str(thread_id), principal, submission
 
 
 def _read_command(command: Command[Any]) -> Decide:
@@ -189,8 +195,13 @@ def _decision(request: Shown | str, **decision: Any) -> Command[Any]:
     return Command(resume={"approval": shown["id"], "payload_hash": shown.get("payload_hash"), **decision})
 
 
+def is_plain(text: str) -> bool:
+    """Tell whether *text* has no control characters and no lone surrogates."""
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+
+
 def _check_thread_id(thread_id: object) -> None:
-    if not isinstance(thread_id, str) or not 1 <= len(thread_id) <= LONGEST_THREAD_ID or not thread_id.isprintable():
+    if not isinstance(thread_id, str) or not 1 <= len(thread_id) <= LONGEST_THREAD_ID or not is_plain(thread_id):
         raise InputRefused(
             f"a thread id is text of 1 to {LONGEST_THREAD_ID} characters without control characters, not {thread_id!r:.80}"
         )

@@ -4,18 +4,26 @@ What makes a graph unfit to be durable, found before its first run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+from langchain_core.runnables import RunnableSequence
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from checkpointing.errors import GraphRefused
-from nodes.effect import effect_of
+from nodes.approval import NO_CHANNEL, ApprovalNode
+from nodes.effect import EffectNode
 from nodes.state import CHANNELS
 
+Builder = StateGraph[Any, Any, Any, Any]
 
-def check_builder(builder: StateGraph[Any, Any, Any, Any]) -> None:
+POLICIES = ("retry_policy", "cache_policy", "error_handler", "error_handler_node")
+"""What LangGraph may put around a node: each would run an effect again, or go on as if it had not been in doubt."""
+WRAPPED = ("bound", "runnable", "first")
+"""Where LangChain's wrappers keep what they wrap."""
+
+
+def check_builder(builder: Builder) -> None:
     """
     Refuse a graph whose run could not be kept.
 
@@ -26,27 +34,42 @@ def check_builder(builder: StateGraph[Any, Any, Any, Any]) -> None:
         raise GraphRefused(f"the state has no channel {', '.join(missing)}: derive it from DurableState")
     if "turn" not in builder.schemas[builder.input_schema]:
         raise GraphRefused("the input schema has no channel turn: derive it from DurableState too")
-    _check_nodes(builder, path="", receipts=True)
+    _check_nodes(builder, path="", policed=False)
 
 
-def _check_nodes(builder: StateGraph[Any, Any, Any, Any], *, path: str, receipts: bool) -> None:
+def _check_nodes(builder: Builder, *, path: str, policed: bool) -> None:
+    """Check every node, *policed* telling whether a graph around this one stands under a policy."""
+    defaults = builder._node_defaults  # noqa: SLF001  # there is no public way to read them
     for name, spec in builder.nodes.items():
         where = f"{path}{name}"
-        effect = effect_of(spec.runnable)
-        if effect is not None:
-            if spec.retry_policy or spec.cache_policy:
-                raise GraphRefused(
-                    f"node {where!r}: an effect has no retry or cache policy; its receiver's profile says how it is retried"
-                )
-            if not receipts and effect.once is None:
-                raise GraphRefused(
-                    f"node {where!r}: the effect {effect.name!r} stands in a subgraph whose state has no `effects`: derive that state from "
-                    "DurableState, or give the effect a business identity with once="
-                )
-        for inner in _subgraphs(spec.runnable):
-            _check_nodes(inner.builder, path=f"{where}/", receipts="effects" in inner.builder.channels)
+        under_policy = policed or any(getattr(held, policy, None) for held in (spec, defaults) for policy in POLICIES)
+        inside = _unwrapped(spec.runnable)
+        if isinstance(inside, EffectNode):
+            _check_effect(builder, inside, where, wrapped=inside is not spec.runnable, under_policy=under_policy)
+        elif isinstance(inside, ApprovalNode) and "approvals" not in builder.channels:
+            raise GraphRefused(f"node {where!r}: an approval {NO_CHANNEL}")
+        elif isinstance(inside, CompiledStateGraph):
+            _check_nodes(inside.builder, path=f"{where}/", policed=under_policy)
 
 
-def _subgraphs(runnable: object) -> Iterator[CompiledStateGraph[Any, Any, Any, Any]]:
-    if isinstance(runnable, CompiledStateGraph):
-        yield runnable
+def _check_effect(builder: Builder, node: EffectNode, where: str, *, wrapped: bool, under_policy: bool) -> None:
+    if under_policy or wrapped:
+        raise GraphRefused(
+            f"node {where!r}: an effect takes no retry or cache policy, error handler, retry or fallback, nor does a graph around it: "
+            "its receiver's profile says how it is retried"
+        )
+    if "effects" not in builder.channels and node.effect.once is None:
+        raise GraphRefused(
+            f"node {where!r}: the effect {node.effect.name!r} stands in a graph whose state has no `effects`: derive that state from "
+            "DurableState, or give the effect a business identity with once="
+        )
+
+
+def _unwrapped(runnable: object) -> object:
+    """Return what stands inside LangChain's wrappers (`with_retry`, `with_fallbacks`, `with_config`, a sequence's first)."""
+    while not isinstance(runnable, EffectNode | ApprovalNode | CompiledStateGraph):
+        inner = next((getattr(runnable, name) for name in WRAPPED if getattr(runnable, name, None) is not None), None)
+        if inner is None or (isinstance(runnable, RunnableSequence) and inner is not runnable.first):
+            return runnable
+        runnable = inner
+    return runnable

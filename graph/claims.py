@@ -14,22 +14,8 @@ from graph.durable import DurableGraph, durable
 from nodes import claims as steps
 from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimState, Outside
 
-STEPS = (
-    "load_claim",
-    "fetch_policy",
-    "assess",
-    "compute_payout",
-    "approve",
-    "revalidate",
-    "pay",
-    "notify",
-    "close",
-)
 
-
-def claims_graph(
-    journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL, attempts: int = 5
-) -> DurableGraph:
+def claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL) -> DurableGraph:
     """
     Return the durable claims graph; its input is `{"claim_id": str, "documents": [Artefact.as_json(), ...]}`.
 
@@ -37,7 +23,6 @@ def claims_graph(
         journal: where its runs are kept.
         outside: the systems it talks to.
         ttl: how long an adjuster has.
-        attempts: starts without progress before a run is a dead letter.
     """
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(ClaimState)
     builder.add_node("load_claim", steps.load_claim(outside))
@@ -60,7 +45,7 @@ def claims_graph(
     builder.add_edge("pay", "notify")
     builder.add_edge("notify", "close")
     builder.add_edge("close", END)
-    return durable(builder, journal, attempts=attempts, name="claims")
+    return durable(builder, journal, name="claims")
 
 
 def after_payout(state: ClaimState) -> Literal["approve", "revalidate", "notify"]:

@@ -8,21 +8,17 @@ same text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
-from typing import Any, Literal
+from typing import Any
 
 from checkpointing import Approval, EffectRecord
-from checkpointing.clock import from_ms
+from graph.axis import WIDTH, Axis
 from graph.timeline import StepView, Timeline
 from nodes.state import CHANNELS
 
-WIDTH = 520
-"""The time axis, in pixels."""
-PAUSE_WIDTH = 92
-"""What a compressed pause takes of it."""
 LONGEST_VALUE = 1200
 """How many characters are shown of a value that changed."""
 LONGEST_UNCHANGED = 160
@@ -53,11 +49,22 @@ overflow-wrap:anywhere;white-space:pre-wrap}
 </style>"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Drawing:
-    """A picture that a notebook shows and a file keeps."""
+    """
+    A picture that a notebook shows and a file keeps.
+
+    Attributes:
+        html: The whole picture, which needs nothing from elsewhere.
+        of: What it shows, in a few words: `claim-0042, steps: 12`.
+    """
 
     html: str
+    of: str
+
+    def __repr__(self) -> str:
+        """Say what it shows; the HTML is too long for a terminal."""
+        return f"<Drawing of {self.of}>"
 
     def _repr_html_(self) -> str:
         return self.html
@@ -79,27 +86,6 @@ class Change:
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """
-    A time in which no worker had the run.
-
-    Attributes:
-        ended: `None` where nobody has taken it up yet.
-        kind: Why: it was parked, a dead letter or done; it was left to the next call; its worker died.
-    """
-
-    began: datetime
-    ended: datetime | None
-    kind: Literal["parked", "dead", "done", "left", "died"]
-
-
-RESTS: dict[str, Literal["parked", "dead", "done", "left"]] = {
-    "run.park": "parked",
-    "run.die": "dead",
-    "run.finish": "done",
-    "run.stand_by": "left",
-}
 WHY = {"parked": "waited", "dead": "dead letter for", "done": "done for", "left": "left for", "died": "worker died, nobody for"}  # fmt: skip
 
 
@@ -109,15 +95,16 @@ def draw(timeline: Timeline) -> Drawing:
 
     Pauses that would squeeze everything else are compressed: they are dashed and carry their length.
     """
-    axis = _Axis(timeline)
+    axis = Axis(timeline)
     rows = "".join(_row(step, timeline, axis) for step in timeline.steps)
     table = (
-        f"<table><thead><tr><th>step</th><th>node</th><th>{axis.legend()}</th><th>what happened</th></tr></thead>"
+        f"<table><thead><tr><th>step</th><th>node</th><th>{_legend(axis)}</th><th>what happened</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"
         if rows
         else "<p>Nothing has run yet.</p>"
     )
-    return Drawing(f'{STYLE}<div class="counterfoil">{_head(timeline)}{table}</div>')
+    html = f'{STYLE}<div class="counterfoil">{_head(timeline)}{table}</div>'
+    return Drawing(html, of=f"{timeline.run.thread_id}, steps: {len(timeline.steps)}")
 
 
 def draw_step(step: StepView) -> Drawing:
@@ -138,7 +125,8 @@ def draw_step(step: StepView) -> Drawing:
     return Drawing(
         f'{STYLE}<div class="counterfoil"><b>step {step.number}: {_text(", ".join(step.nodes))}</b>{did}'
         f'<table class="step"><thead><tr><th style="width:18%">key</th><th>state in</th><th>{wrote}</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>",
+        of=f"step {step.number}: {', '.join(step.nodes)}",
     )
 
 
@@ -163,24 +151,6 @@ def what_changed(before: Mapping[str, Any], update: Mapping[str, Any]) -> list[C
     return changes
 
 
-def pauses(timeline: Timeline) -> list[Pause]:
-    """Return when nobody worked on the run: from the last thing one worker did to the start of the next, and since the last one's end."""
-    found = []
-    worker, last = "", None
-    for entry in timeline.entries:
-        if entry.event == "run.start":
-            at = from_ms(entry.at_ms)
-            if last is not None and entry.actor != worker:
-                began = max([from_ms(last.at_ms), *_checkpoints(timeline, before=at)])
-                found.append(Pause(began, at, RESTS.get(last.event, "died")))
-            worker, last = entry.actor, entry
-        elif entry.actor == worker:
-            last = entry
-    if last is not None and timeline.standing and (kind := RESTS.get(last.event)):
-        found.append(Pause(from_ms(last.at_ms), None, kind))
-    return found
-
-
 def duration(time: timedelta) -> str:
     """Return a duration in its two largest units: `2 d 23 h`, `4 min 10 s`, `0.8 s`, `40 ms`."""
     seconds = max(0.0, time.total_seconds())
@@ -192,41 +162,6 @@ def duration(time: timedelta) -> str:
             parts.append(f"{left // size} {name}")
             left %= size
     return " ".join(parts[:2])
-
-
-class _Axis:
-    """Instants to pixels: work in proportion, long pauses at a fixed width."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        steps = timeline.steps
-        self.began = steps[0].began if steps else timeline.run.created_at
-        ends = [step.ended or step.began for step in steps]
-        ends += [from_ms(entry.at_ms) for entry in timeline.entries]
-        self.ended = max([self.began, *ends])
-        self.pauses = [pause for pause in pauses(timeline) if pause.ended]
-        self.open = next((pause for pause in pauses(timeline) if not pause.ended), None)
-        work = self.ended - self.began - sum((_length(p) for p in self.pauses), timedelta(0))
-        self.long = [p for p in self.pauses if _length(p) > work / 6]
-        self.tail = PAUSE_WIDTH if self.open else 0
-        self.pause_width = min(PAUSE_WIDTH, WIDTH * 0.6 / max(1, len(self.long)))
-        shown = self.ended - self.began - sum((_length(p) for p in self.long), timedelta(0))
-        free = WIDTH - self.tail - self.pause_width * len(self.long)
-        self.per_second = free / max(shown.total_seconds(), 1e-6)
-
-    def x(self, at: datetime) -> float:
-        at = min(max(at, self.began), self.ended)
-        seconds, left = (at - self.began).total_seconds(), 0.0
-        for pause in self.long:
-            inside = min(max(at - pause.began, timedelta(0)), _length(pause))
-            seconds -= inside.total_seconds()
-            left += self.pause_width * (inside / _length(pause))
-        return left + max(0.0, seconds) * self.per_second
-
-    def legend(self) -> str:
-        work = self.ended - self.began - sum((_length(p) for p in self.long), timedelta(0))
-        note = f"{duration(work)} of work, pauses compressed" if self.long else ""
-        parts = (f"{self.began:%Y-%m-%d %H:%M:%S} UTC", note, f"{self.ended:%H:%M:%S}")
-        return f'<div class="axis" style="width:{WIDTH}px">{"".join(f"<i>{part}</i>" for part in parts)}</div>'
 
 
 def _head(timeline: Timeline) -> str:
@@ -241,7 +176,13 @@ def _head(timeline: Timeline) -> str:
     )  # fmt: skip
 
 
-def _row(step: StepView, timeline: Timeline, axis: _Axis) -> str:
+def _legend(axis: Axis) -> str:
+    note = f"{duration(axis.shown)} of work, pauses compressed" if axis.long else ""
+    parts = (f"{axis.began:%Y-%m-%d %H:%M:%S} UTC", note, f"{axis.ended:%H:%M:%S}")
+    return f'<div class="axis" style="width:{WIDTH}px">{"".join(f"<i>{part}</i>" for part in parts)}</div>'
+
+
+def _row(step: StepView, timeline: Timeline, axis: Axis) -> str:
     did = "".join(f"<div>{line}</div>" for line in [*_did(step), *_waits(step, timeline, axis)])
     return (
         f"<tr><td>{step.number}</td><td>{_text(', '.join(step.nodes))}<br><i>{_worked(step, axis)}</i></td>"
@@ -249,18 +190,18 @@ def _row(step: StepView, timeline: Timeline, axis: _Axis) -> str:
     )
 
 
-def _bar(step: StepView, timeline: Timeline, axis: _Axis) -> str:
+def _bar(step: StepView, timeline: Timeline, axis: Axis) -> str:
     standing = step is timeline.standing
     left, right = axis.x(step.began), axis.x(step.ended or axis.ended)
     parts = [
         f'<rect x="{axis.x(p.began):.1f}" width="{axis.pause_width:.1f}" height="22" fill="#888" opacity=".13"/>'
         for p in axis.long
     ]
-    inside = [p for p in axis.long if p.began < (step.ended or axis.ended) and _end(p) > step.began]
-    edges = [left, *(axis.x(at) for p in inside for at in (p.began, _end(p))), right]
+    inside = [p for p in axis.long if p.began < (step.ended or axis.ended) and p.end > step.began]
+    edges = [left, *(axis.x(at) for p in inside for at in (p.began, p.end)), right]
     parts += [_piece(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
     for pause in inside:
-        parts.append(_dashes(axis.x(pause.began), axis.x(_end(pause)), duration(_length(pause)), pause.kind))
+        parts.append(_dashes(axis.x(pause.began), axis.x(pause.end), duration(pause.length), pause.kind))
     if standing and axis.open:
         parts.append(_dashes(right, right + axis.tail, "until now", axis.open.kind))
     parts += [_mark(axis.x(at), colour, what) for at, colour, what in _marks(step, axis)]
@@ -280,7 +221,7 @@ def _dashes(left: float, right: float, label: str, kind: str) -> str:
     )
 
 
-def _marks(step: StepView, axis: _Axis) -> Iterator[tuple[datetime, str, str]]:
+def _marks(step: StepView, axis: Axis) -> Iterator[tuple[datetime, str, str]]:
     """What happened at an instant of this very step: outcomes and decisions."""
     until = step.ended or axis.ended
     for effect in step.effects:
@@ -309,18 +250,18 @@ def _did(step: StepView) -> Iterator[str]:
         yield f"<i>a worker started here {_times(step.attempts)}</i>"
 
 
-def _worked(step: StepView, axis: _Axis) -> str:
+def _worked(step: StepView, axis: Axis) -> str:
     """Return how long the step took, without the pauses that began in it; nothing for the step the run stands in."""
     if step.ended is None:
         return ""
-    paused = (_length(p) for p in axis.pauses if step.began <= p.began < step.ended)
+    paused = (p.length for p in axis.pauses if step.began <= p.began < step.ended)
     return duration(step.ended - step.began - sum(paused, timedelta(0)))
 
 
-def _waits(step: StepView, timeline: Timeline, axis: _Axis) -> Iterator[str]:
+def _waits(step: StepView, timeline: Timeline, axis: Axis) -> Iterator[str]:
     for pause in axis.pauses:
         if step.began <= pause.began < (step.ended or axis.ended) and pause in axis.long:
-            yield f"<i>{WHY[pause.kind]} {duration(_length(pause))}</i>"
+            yield f"<i>{WHY[pause.kind]} {duration(pause.length)}</i>"
     if step is timeline.standing and axis.open:
         yield f"<i>{axis.open.kind} since {axis.open.began:%Y-%m-%d %H:%M:%S} UTC</i>"
 
@@ -340,18 +281,6 @@ def _decided(approval: Approval) -> str:
 
 def _state(effect: EffectRecord) -> str:
     return effect.state if effect.declined is None else "declined"
-
-
-def _checkpoints(timeline: Timeline, *, before: datetime) -> Iterable[datetime]:
-    return (step.began for step in timeline.steps if step.began <= before)
-
-
-def _length(pause: Pause) -> timedelta:
-    return max(_end(pause) - pause.began, timedelta(microseconds=1))
-
-
-def _end(pause: Pause) -> datetime:
-    return pause.ended or pause.began
 
 
 def _times(count: int) -> str:

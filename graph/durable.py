@@ -40,7 +40,7 @@ def durable(
         journal: where its runs are kept.
         turns: a thread that is done takes further input, each under a submission the caller names.
         attempts: starts without a new checkpoint before a run is a dead letter.
-        name: what LangGraph calls the compiled graph.
+        name: what the graph is called. The runs of a named graph are carried on by the graph of that name only.
 
     Raises:
         GraphRefused: the graph cannot be made durable as it is; the message names what to change.
@@ -49,7 +49,7 @@ def durable(
         raise GraphRefused(f"attempts is {attempts}: a run is started at least once")
     check_builder(builder)
     compiled = builder.compile(checkpointer=journal.saver, name=name)
-    return DurableGraph(compiled, journal, Advance(compiled, journal, attempts, turns))
+    return DurableGraph(compiled, journal, Advance(compiled, journal, name or "", attempts, turns))
 
 
 class DurableGraph:

@@ -16,12 +16,14 @@ from checkpointing import Approval, Journal, Lease
 from checkpointing.digest import canonical
 from checkpointing.errors import ArgumentsNotJson, DecisionInvalid, UnknownApproval
 from checkpointing.questions import Question
+from checkpointing.slots import Place
 from graph.asks import Answer, Decide
 
 
 def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, lease: Lease) -> list[str]:
     """Make sure that everything the run waits for has its row, and return the ids of the rows."""
     own = {approval.id for approval in journal.approvals.of_thread(thread_id)}
+    root = str(snapshot.config["configurable"]["checkpoint_id"])
     found = []
     for task in snapshot.tasks:
         for interrupt in task.interrupts:
@@ -37,7 +39,8 @@ def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, l
                 allowed=("respond",),
                 interrupt_id=interrupt.id,
             )
-            found.append(journal.approvals.open(question, lease=lease).id)
+            place = Place(lease, root, f"{task.name}:{task.id}", f"@{root}", journal.saver.ancestry(thread_id))
+            found.append(journal.approvals.open(question, place=place).id)
     return found
 
 
@@ -58,7 +61,8 @@ def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id:
 
 def _row(answer: Answer, rows: list[Approval], snapshot: StateSnapshot, thread_id: str) -> Approval:
     for row in reversed(rows):
-        if row.id == answer.approval_id or (answer.approval_id is None and row.interrupt_id == answer.interrupt_id):
+        # A graph's own interrupt may be answered with a mapping that has a key called `approval`.
+        if row.id == answer.approval_id or (row.interrupt_id and row.interrupt_id == answer.interrupt_id):
             return row
     waiting = ", ".join(f"{row.id} ({row.name})" for row in rows if row.state == "pending") or "nothing"
     for interrupt in snapshot.interrupts:

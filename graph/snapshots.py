@@ -59,6 +59,22 @@ def standing(snapshot: StateSnapshot, *, turn: int) -> Standing:
     )
 
 
+def check_turn(snapshot: StateSnapshot, thread_id: str, *, turn: int) -> None:
+    """
+    Make sure that the head's turn is this one, an earlier one, or none yet.
+
+    Raises:
+        GraphChanged: somebody wrote another into the thread by hand; taken for a new turn it would run again what ran.
+    """
+    values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
+    found = values.get("turn")
+    if found is not None and (type(found) is not int or not 0 < found <= turn):
+        raise GraphChanged(
+            f"the head of thread {thread_id!r} carries turn {found!r} and the run is at turn {turn}: somebody wrote into the "
+            "thread; the run is untouched"
+        )
+
+
 def output(snapshot: StateSnapshot, keys: str | list[str] | tuple[str, ...]) -> Any:
     """Return what `invoke` returns at this snapshot: the output channels, and `__interrupt__` where it waits."""
     values = snapshot.values if isinstance(snapshot.values, Mapping) else {}

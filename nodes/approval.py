@@ -17,6 +17,7 @@ from langgraph.types import interrupt
 
 from checkpointing import Approval, Journal
 from checkpointing.decisions import KINDS
+from checkpointing.errors import GraphRefused
 from checkpointing.questions import Question
 from nodes.principal import principal_of
 from nodes.state import read_channel
@@ -24,9 +25,11 @@ from nodes.visit import visit
 
 State = Mapping[str, Any]
 
+NO_CHANNEL = "needs the channel `approvals`: derive the state from DurableState"
+
 
 class ApprovalNode(RunnableLambda[Any, Any]):
-    """What `approval_node` makes."""
+    """What `approval_node` makes; `durable()` finds the approvals of a graph by it."""
 
 
 def approval_node(
@@ -38,6 +41,7 @@ def approval_node(
     ttl: timedelta | None = None,
     on_expiry: str = "reject",
     approvers: Collection[str] | Callable[[State], Collection[str] | None] | None = None,
+    edits: Mapping[str, Any] | Callable[[State], Mapping[str, Any]] | None = None,
     into: str | None = None,
 ) -> ApprovalNode:
     """
@@ -51,6 +55,8 @@ def approval_node(
         ttl: how long the question stands; by default for ever.
         on_expiry: the kind of decision its expiry counts as.
         approvers: who may decide, or a function of the state that returns them; by default any principal but the submitter.
+        edits: a JSON Schema that an edited payload must fit, or a function of the state that returns it. An edit keeps the payload's keys
+            and the kinds of its values in any case.
         into: a state key that gets the decided record too.
 
     Raises:
@@ -65,8 +71,15 @@ def approval_node(
 
     def question(state: State, config: RunnableConfig) -> Question:
         here = visit(config)
-        before = (read_channel(config, "approvals") or {}).get(name)
+        records = read_channel(config, "approvals")
+        if records is None or here.send is not None:
+            raise GraphRefused(
+                f"approval {name!r} in node {here.node!r} "
+                + ("is sent to: ask in a node of its own" if here.send is not None else NO_CHANNEL)
+            )
+        before = records.get(name)
         who = approvers(state) if callable(approvers) else approvers
+        fits = edits(state) if callable(edits) else edits
         return Question(
             thread_id=here.thread_id,
             node=here.node,
@@ -75,6 +88,7 @@ def approval_node(
             payload=dict(payload(state)),
             allowed=tuple(allowed),
             approvers=None if who is None else tuple(who),
+            edits=None if fits is None else dict(fits),
             ttl=ttl,
             on_expiry=on_expiry,
         )
@@ -82,7 +96,8 @@ def approval_node(
     def run(state: State, config: RunnableConfig) -> dict[str, Any]:
         asked = question(state, config)
         journal.approvals.expire_due(asked.thread_id)
-        approval = journal.approvals.open(asked, lease=visit(config).lease)
+        here = visit(config)
+        approval = journal.approvals.open(asked, place=here.place(journal, here.lease))
         while approval.state == "pending":
             answer = interrupt(approval.request())
             approval = _taken(journal, approval, answer, config)

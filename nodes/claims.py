@@ -111,12 +111,18 @@ def compute_payout(state: ClaimState) -> dict[str, Any]:
 
 
 def approve(journal: Journal, *, ttl: timedelta = APPROVAL_TTL) -> ApprovalNode:
-    """Ask an adjuster about the exact payment."""
+    """Ask an adjuster about the exact payment, of which only the amount is theirs to change, up to the policy's limit."""
+
+    def edits(state: Any) -> dict[str, Any]:
+        fixed = {name: {"const": value} for name, value in payment_of(state).items()}
+        return {"properties": {**fixed, "amount": {"minimum": 1, "maximum": state["policy"]["limit"]}}}
+
     return approval_node(
         APPROVAL,
         journal,
         payload=payment_of,
         allowed=("approve", "edit", "reject"),
+        edits=edits,
         ttl=ttl,
         on_expiry="reject",
     )
@@ -210,7 +216,7 @@ def _letter(state: Any) -> dict[str, Any]:
     amount = state.get("payment", {}).get("amount", 0)
     text = LETTERS[outcome].format(
         amount=f"{amount // 100}.{amount % 100:02}",
-        currency=claim["currency"],
+        currency=state.get("payment", {}).get("currency", claim["currency"]),
         reason=(state.get("approvals", {}).get(APPROVAL) or {}).get("reason") or "",
         summary=state["assessment"]["summary"],
     )

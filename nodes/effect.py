@@ -142,8 +142,17 @@ class _Work:
         return dict(values)
 
     def _slot(self, here: Visit, step: str, values: dict[str, Any]) -> Slot:
-        identity = self.effect.once(values) if self.effect.once else None
-        return Slot(here.thread_id, step, self.effect.name, None if identity is None else str(identity))
+        if self.effect.once is None:
+            return Slot(here.thread_id, step, self.effect.name)
+        identity = self.effect.once(values)
+        if not str(identity) or type(identity) not in (
+            str,
+            int,
+        ):  # a lambda may return anything, whatever its type says
+            raise ArgumentsNotJson(
+                f"once= of effect {self.effect.name!r} returned {identity!r}; a business identity is text or a whole number"
+            )
+        return Slot(here.thread_id, step, self.effect.name, str(identity))
 
     def _request(self, slot: Slot, at: Place, values: dict[str, Any], approved: Mapping[str, Any] | None) -> Request:
         lasting = {name: value for name, value in values.items() if name not in self.effect.volatile}
@@ -169,8 +178,3 @@ class _Work:
 
     def _receipt(self, here: Visit, state: str, key: str | None) -> dict[str, Any]:
         return {"key": key, "effect": self.effect.name, "node": here.node, "state": state}
-
-
-def effect_of(runnable: object) -> Effect | None:
-    """Return the effect of a node made by `effect_node`, or `None` for any other."""
-    return runnable.effect if isinstance(runnable, EffectNode) else None

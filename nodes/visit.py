@@ -43,6 +43,10 @@ class Visit:
     send: int | None
     lease: Lease | None
 
+    def place(self, journal: Journal, lease: Lease | None) -> Place:
+        """Return the place as the journal records it, written under *lease*."""
+        return Place(lease, self.root, self.task, self.checkpoint, journal.saver.ancestry(self.thread_id))
+
     def step(self, number: int) -> str:
         """Return the slot's step for this node's visit *number*, from 0."""
         return f"{self.node}.{number}" + ("" if self.send is None else f"[{self.send}]")
@@ -80,9 +84,8 @@ def place(journal: Journal, here: Visit, slot_id: str) -> Iterator[Place]:
     Raises:
         EffectBusy: another process executes this slot.
     """
-    ancestry = journal.saver.ancestry(here.thread_id)
     if here.lease:
-        yield Place(here.lease, here.root, here.task, here.checkpoint, ancestry)
+        yield here.place(journal, here.lease)
         return
     try:
         lease = journal.leases.take(f"slot:{slot_id}")
@@ -90,7 +93,7 @@ def place(journal: Journal, here: Visit, slot_id: str) -> Iterator[Place]:
         raise EffectBusy(str(busy)) from busy
     heartbeat = Heartbeat(journal.leases, lease)
     try:
-        yield Place(lease, here.root, here.task, here.checkpoint, ancestry)
+        yield here.place(journal, lease)
     finally:
         heartbeat.stop()
         journal.leases.give_back(lease)

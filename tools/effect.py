@@ -41,7 +41,7 @@ class Effect:
     name: str
     receiver: Receiver
     function: ToolFunction
-    once: Callable[[Mapping[str, Any]], str] | None = None
+    once: Callable[[Mapping[str, Any]], str | int] | None = None
     volatile: frozenset[str] = frozenset()
     cost: Callable[[Mapping[str, Any]], int] | None = None
     find: ToolFunction | None = field(default=None)
@@ -73,7 +73,7 @@ def effect(
     *,
     receiver: Receiver,
     name: str | None = None,
-    once: Callable[[Mapping[str, Any]], str] | None = None,
+    once: Callable[[Mapping[str, Any]], str | int] | None = None,
     volatile: Collection[str] = (),
     cost: Callable[[Mapping[str, Any]], int] | None = None,
 ) -> Callable[[ToolFunction], Effect]:
@@ -102,7 +102,7 @@ def effect(
             volatile=frozenset(volatile),
             cost=cost,
         )
-        if not receiver.repeatable and not declared.takes_key:
+        if (receiver.honours_keys or not receiver.repeatable) and not declared.takes_key:
             raise TypeError(
                 f"effect {declared.name!r} must take the keyword `key`: it goes to the receiver with the call"
             )

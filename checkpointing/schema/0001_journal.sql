@@ -22,10 +22,11 @@ create table runs (
     resumes bigint not null,
     head text,
     submitted_by text,
+    graph text not null,
     created_ms bigint not null,
     updated_ms bigint not null
 );
-create index runs_by_state on runs (state, updated_ms);
+create index runs_by_state on runs (state, thread_id);
 create index runs_waiting on runs (waits_for) where waits_for is not null;
 
 -- Every submission a thread ever took, so that a late retry of an older one is known.
@@ -61,8 +62,9 @@ create table effects (
     called_ms bigint not null,
     settled_ms bigint
 );
-create index effects_by_thread on effects (thread_id, claimed_ms);
-create index effects_unsettled on effects (state) where state in ('claimed', 'in_doubt');
+create index effects_by_thread on effects (thread_id, claimed_ms, slot);
+create index effects_by_time on effects (claimed_ms, slot);
+create index effects_by_state on effects (state, claimed_ms, slot);
 
 -- Approvals: one row a question. `visit` counts the node's visits, `round` the payloads of one visit.
 create table approvals (
@@ -73,10 +75,16 @@ create table approvals (
     visit bigint not null,
     round bigint not null,
     interrupt_id text,
+    lease text,
+    fence bigint,
+    root text not null,
+    task text not null,
+    checkpoint text not null,
     payload text not null,
     payload_hash text not null,
     allowed text not null,
     approvers text,
+    edits text,
     on_expiry text not null,
     state text not null check (state in ('pending', 'decided', 'superseded', 'expired')),
     decision text,
@@ -86,7 +94,7 @@ create table approvals (
     decided_ms bigint,
     unique (thread_id, node, name, visit, round)
 );
-create index approvals_pending on approvals (expires_ms) where state = 'pending';
+create index approvals_pending on approvals (expires_ms, opened_ms, id) where state = 'pending';
 create index approvals_by_thread on approvals (thread_id, opened_ms);
 
 -- The audit: a chain of hashes a thread, and its newest link.
@@ -101,6 +109,7 @@ create table audit (
     hash text not null,
     primary key (thread_id, seq)
 );
+create index audit_by_subject on audit (subject, event);
 create table audit_heads (
     thread_id text primary key,
     seq bigint not null,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from checkpointing import Journal
 from checkpointing.admissions import Admission
 from checkpointing.questions import Question
+from checkpointing.slots import Place
+from graph import thread
 from tests.support.small_claim import act, small_claim
 
 COPY = """
 insert into runs select 'c', state, reason, waits_for, error, input_type, input, input_digest, submission, turn, attempts,
-    resumes, head, submitted_by, created_ms, updated_ms
+    resumes, head, submitted_by, graph, created_ms, updated_ms
 from runs where thread_id = 'a'
 """
 
@@ -22,10 +25,10 @@ from runs where thread_id = 'a'
 def whole(journal: Journal) -> Journal:
     """A journal with two threads and a decided approval."""
     for thread_id in ("a", "b"):
-        journal.runs.admit(Admission(thread_id, "json", b"{}", "digest", "", "clerk-1", takes_turns=False))
+        journal.runs.admit(Admission(thread_id, "json", b"{}", "digest", "", "clerk-1", graph="", takes_turns=False))
         asked = journal.approvals.open(
             Question(thread_id, "approve", "payout", 0, {"amount": 5}, ("approve", "reject")),
-            lease=None,
+            place=Place(None, "root", "task", "@root"),
         )
         journal.approvals.decide(asked.id, {"type": "approve", "reason": "fine"}, principal="adjuster-17")
     return journal
@@ -52,6 +55,9 @@ def test_a_whole_record(whole: Journal) -> None:
         (COPY, "a run is not in the audit"),
         ("update approvals set decided_by = 'mallory' where thread_id = 'a'", "has another decision than was recorded"),
         ("update approvals set payload = '{\"amount\": 6}' where thread_id = 'a'", "asks about another payload than was recorded"),
+        ("update approvals set on_expiry = 'approve' where thread_id = 'a'", "has other terms than were recorded: who may decide what until when"),
+        ("update runs set submitted_by = null where thread_id = 'a'", "its run has another submitter, turn or input than was recorded"),
+        ("delete from runs where thread_id = 'a'", "its run is in the audit and not among the runs"),
         ("delete from approvals where thread_id = 'a'", "is in the audit and not among the approvals"),
     ],
 )  # fmt: skip
@@ -62,6 +68,41 @@ def test_tampering_is_found(whole: Journal, tampering: str, found: str) -> None:
     faults = list(whole.audit.verify())
     assert faults[0].endswith(found)
     assert all("'b'" not in fault for fault in faults)
+
+
+@pytest.mark.parametrize("state", ["decided", "expired"])
+def test_a_question_that_was_decided_by_hand_is_found(journal: Journal, state: str) -> None:
+    asked = Question("a", "approve", "payout", 0, {"amount": 5}, ("approve", "reject"))
+    journal.approvals.open(asked, place=Place(None, "root", "task", "@root"))
+    with journal.store.transaction("test.tamper") as tx:
+        tx.all(
+            "update approvals set state = :state, decision = '{\"type\": \"approve\"}', decided_by = 'boss'",
+            state=state,
+        )
+
+    [fault] = journal.audit.verify()
+    assert fault.endswith("was decided, and by nobody on record")
+
+
+def test_a_thread_that_moves_while_it_is_verified_raises_no_alarm(journal: Journal, tmp_path: Path) -> None:
+    graph = small_claim(journal, tmp_path)
+    act(graph, "submit")
+    faults: list[str] = []
+    stop = threading.Event()
+
+    def verify() -> None:
+        while not stop.is_set():
+            faults.extend(journal.audit.verify())
+
+    verifier = threading.Thread(target=verify)
+    verifier.start()
+    act(graph, "approve")
+    for number in range(10):
+        graph.invoke({"claim_id": str(number)}, thread(f"other-{number}"))
+    stop.set()
+    verifier.join(60)
+
+    assert faults == []
 
 
 def test_a_thread_that_was_erased_from_the_audit_is_missed(whole: Journal) -> None:
@@ -87,6 +128,8 @@ def test_no_payload_is_in_the_audit(whole: Journal) -> None:
             "update effects set state = 'in_doubt'",
             "is in_doubt with another outcome than was recorded",
         ),
+        ("update effects set digest = 'other'", "has other arguments, or another approval, than were recorded"),
+        ("update effects set state = 'released'", "is released with another outcome than was recorded"),
         ("delete from effects", "is in the audit and not in the ledger"),
     ],
 )

@@ -16,7 +16,8 @@ from checkpointing.admissions import RunState
 from checkpointing.effects import EffectState
 from checkpointing.questions import ApprovalState
 from graph import DurableGraph, DurableState, approve, durable, thread
-from graph.drawing import COLOURS, WIDTH, draw, draw_step, duration, pauses, what_changed
+from graph.axis import WIDTH, pauses
+from graph.drawing import COLOURS, draw, draw_step, duration, what_changed
 from graph.timeline import StepView, Timeline, timeline
 from nodes import approval_node, effect_node
 from tests.support.bank import Bank
@@ -36,7 +37,7 @@ def ms(seconds: float) -> int:
 def run(**other: Any) -> Run:
     values: dict[str, Any] = {
         "thread_id": "claim-0042", "state": "done", "reason": None, "waits_for": None, "error": None, "input_digest": "", "submission": "",
-        "turn": 1, "attempts": 0, "resumes": 0, "head": None, "submitted_by": None, "created_at": at(0), "updated_at": at(0),
+        "turn": 1, "attempts": 0, "resumes": 0, "head": None, "submitted_by": None, "graph": "", "created_at": at(0), "updated_at": at(0),
     }  # fmt: skip
     return Run(**{**values, **other})
 
@@ -74,7 +75,7 @@ def paid(**other: Any) -> EffectRecord:
 def asked(**other: Any) -> Approval:
     values: dict[str, Any] = {
         "id": "apr_1", "thread_id": "claim-0042", "node": "approve", "name": "payout", "visit": 0, "round": 0, "payload": {}, "payload_hash": "",
-        "allowed": ("approve",), "approvers": None, "on_expiry": "reject", "state": "pending", "decision": None, "decided_by": None,
+        "allowed": ("approve",), "approvers": None, "edits": None, "on_expiry": "reject", "state": "pending", "decision": None, "decided_by": None,
         "decided_at": None, "opened_at": at(0), "expires_at": None, "interrupt_id": None,
     }  # fmt: skip
     return Approval(**{**values, **other})
@@ -331,6 +332,11 @@ def test_a_real_run_is_drawn_before_and_after_its_decision(journal: Journal, tmp
     assert "payout: approve by adjuster-17" in drawing.html
     assert journal.effects.list()[0].key in drawing.html
     assert "effects[pay.0]" in draw_step(line.steps[1]).html
+
+
+def test_a_drawing_says_what_it_shows_and_not_its_html() -> None:
+    assert repr(draw(waited())) == "<Drawing of claim-0042, steps: 2>"
+    assert repr(draw_step(waited().steps[1])) == "<Drawing of step 1: pay>"
 
 
 def test_drawing_the_same_timeline_gives_the_same_text() -> None:

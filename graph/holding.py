@@ -1,0 +1,66 @@
+"""
+A thread's lease while one call works under it: renewed by a heartbeat, and ended when no tool runs under it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from checkpointing import Journal
+from checkpointing.errors import Stop, TryAgain
+from checkpointing.leases import Heartbeat, thread_lease
+
+
+class Holding:
+    """
+    The right to advance one thread.
+
+    Attributes:
+        lease: The lease, whose fence goes into every write.
+        heartbeat: What renews it.
+    """
+
+    def __init__(self, journal: Journal, thread_id: str) -> None:
+        """
+        Take the thread's lease.
+
+        Raises:
+            RunBusy: somebody holds it.
+        """
+        self.journal = journal
+        self.lease = journal.leases.take(thread_lease(thread_id))
+        busy = journal.effects.is_executing
+        self.heartbeat = Heartbeat(journal.leases, self.lease, busy=lambda: busy(self.lease))
+        self._over = False
+
+    def end(self, write: Callable[[], None]) -> None:
+        """
+        Write down how it ended, once no tool runs under the lease; only the first of several ends counts.
+
+        A sync tool cannot be cancelled: given back earlier, the lease would let another worker take its effect for one whose owner is
+        gone. A caller that was cancelled does not wait for that. If the row cannot be written, the lease expires and the next call starts
+        where this one did.
+        """
+        if self._over:
+            return
+        self._over = True
+        if self.journal.effects.is_executing(self.lease):
+            self.journal.in_background(lambda: self._ended(write), name=f"ending {self.lease.name}")
+        else:
+            self._ended(write)
+
+    def give_back(self) -> None:
+        """End it with nothing more to write; nothing happens if it has ended or was given back with the run's row."""
+        self.end(lambda: self.journal.leases.give_back(self.lease))
+
+    def stop(self) -> None:
+        """End the heartbeat of a lease that was given back with the run's row."""
+        self._over = True
+        self.heartbeat.stop()
+
+    def _ended(self, write: Callable[[], None]) -> None:
+        self.journal.effects.wait_idle(self.lease)
+        with suppress(Stop, TryAgain):
+            write()
+        self.heartbeat.stop()
