@@ -21,6 +21,7 @@ lint:
 # Types, by both checkers.
 types:
     uv run mypy
+    uv run mypy tests/typing
     uv run pyright
 
 # The tests; arguments go to pytest, as in `just test tests/graph -k parked`.
@@ -30,6 +31,10 @@ test *arguments:
 # Two deciders at a barrier, for as many rounds as you have time.
 races rounds="1000":
     COUNTERFOIL_RACE_ROUNDS={{ rounds }} uv run pytest tests/races
+
+# Any graph and any history, for as many examples as you have time.
+properties examples="500":
+    COUNTERFOIL_EXAMPLES={{ examples }} uv run pytest tests/properties
 
 # The whole story, on both engines.
 demo:

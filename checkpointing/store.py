@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,11 +44,11 @@ class Engine(Protocol):
     name: str
     shared_clock: bool
 
-    def writing(self) -> Any:
+    def writing(self) -> AbstractContextManager[Any]:
         """Return a context manager with a cursor in a transaction: committed at its end, rolled back on an error."""
         ...
 
-    def reading(self) -> Any:
+    def reading(self) -> AbstractContextManager[Any]:
         """Return a context manager with a cursor that only reads."""
         ...
 

@@ -20,6 +20,7 @@ from graph.asks import thread
 from graph.durable import DurableGraph
 from nodes.state import union
 
+EVERY = 2**31 - 1
 RECORDS = ("effects", "approvals")
 """The channels to which siblings of one step add side by side."""
 
@@ -83,8 +84,9 @@ def timeline(graph: DurableGraph, thread_id: str) -> Timeline:
     effects = _Effects(journal, thread_id)
     approvals = journal.approvals.of_thread(thread_id)
     snapshots = [s for s in reversed(list(graph.get_state_history(thread(thread_id)))) if _number(s) >= 0]
+    at = _by_checkpoint(entries)
     steps = tuple(
-        _step(snapshot, after, entries, effects, approvals)
+        _step(snapshot, after, at, effects, approvals)
         for snapshot, after in zip_longest(snapshots, snapshots[1:])
         if snapshot.tasks
     )
@@ -94,7 +96,7 @@ def timeline(graph: DurableGraph, thread_id: str) -> Timeline:
 def _step(
     snapshot: StateSnapshot,
     after: StateSnapshot | None,
-    entries: tuple[Entry, ...],
+    at: Mapping[str, _Stay],
     effects: _Effects,
     approvals: list[Approval],
 ) -> StepView:
@@ -110,8 +112,8 @@ def _step(
         update=update,
         began=began,
         ended=ended,
-        attempts=sum(1 for e in entries if e.event == "run.start" and e.body["head"] == checkpoint_id),
-        waited=_waited(entries, checkpoint_id),
+        attempts=at[checkpoint_id].starts if checkpoint_id in at else 0,
+        waited=at[checkpoint_id].waited if checkpoint_id in at else timedelta(0),
         effects=effects.of(nodes, update, began, finished=ended is not None),
         approvals=_approvals_of(nodes, update, approvals, finished=ended is not None),
         checkpoint_id=checkpoint_id,
@@ -133,7 +135,7 @@ class _Effects:
 
     def __init__(self, journal: Journal, thread_id: str) -> None:
         self.journal = journal
-        self.own = {effect.key: effect for effect in journal.effects.list(thread_id=thread_id)}
+        self.own = {effect.key: effect for effect in journal.effects.list(thread_id=thread_id, limit=EVERY)}
 
     def of(
         self, nodes: tuple[str, ...], update: Mapping[str, Any], began: datetime, *, finished: bool
@@ -158,17 +160,28 @@ def _approvals_of(
     return tuple(a for a in of_nodes if (a.name, a.visit) in visits)
 
 
-def _waited(entries: tuple[Entry, ...], checkpoint_id: str) -> timedelta:
-    """Add up the time from every parking to the start that followed it at this checkpoint."""
-    total, parked = 0, None
+@dataclass(slots=True)
+class _Stay:
+    """What the audit says of one checkpoint: how many workers started there, and how long the run was parked there."""
+
+    starts: int = 0
+    waited: timedelta = timedelta(0)
+
+
+def _by_checkpoint(entries: tuple[Entry, ...]) -> dict[str, _Stay]:
+    """Read the audit once; a wait belongs to the checkpoint of the start that ended it."""
+    stays: dict[str, _Stay] = {}
+    parked = None
     for entry in entries:
         if entry.event == "run.park":
             parked = entry.at_ms
         elif entry.event == "run.start":
-            if parked is not None and entry.body["head"] == checkpoint_id:
-                total += entry.at_ms - parked
+            stay = stays.setdefault(entry.body["head"], _Stay())
+            stay.starts += int(entry.body["first"])
+            if parked is not None:
+                stay.waited += timedelta(milliseconds=entry.at_ms - parked)
             parked = None
-    return timedelta(milliseconds=total)
+    return stays
 
 
 def _number(snapshot: StateSnapshot) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -69,7 +70,7 @@ def test_artefacts_where_nothing_can_be_kept(url: str) -> None:
 
 
 def test_a_database_that_does_not_exist(postgres_server: str) -> None:
-    assert "nowhere" in fails(postgres_server.replace("/postgres?", "/nowhere?"))
+    assert "nowhere" in fails(urlunsplit(urlsplit(postgres_server)._replace(path="/nowhere")))
 
 
 def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:

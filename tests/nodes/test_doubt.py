@@ -13,6 +13,7 @@ from langgraph.graph import START, StateGraph
 from checkpointing import Journal
 from checkpointing.errors import (
     AlreadySettled,
+    ArgumentsNotJson,
     Declined,
     EffectBusy,
     EffectConflict,
@@ -332,7 +333,7 @@ def test_a_result_that_is_not_json_leaves_the_claim(journal: Journal) -> None:
     builder.add_edge(START, "pay")
     graph = durable(builder, journal)
 
-    with pytest.raises(Exception, match="outcome of effect .*timedelta"):
+    with pytest.raises(ArgumentsNotJson, match="outcome of effect .*timedelta"):
         graph.invoke({}, THREAD)
     assert journal.effects.list()[0].state == "claimed"
 
