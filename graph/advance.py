@@ -95,7 +95,7 @@ class Advance:
         """
         ask = read_ask(given)
         thread_id, principal, submission = read_config(config)
-        if not self._accept(ask, config, thread_id, principal, submission) or not self._is_due(thread_id, config):
+        if not self._accept(ask, config, thread_id, principal, submission) or not self._is_due(thread_id):
             return
         try:
             holding = Holding(self.journal, thread_id)
@@ -112,10 +112,11 @@ class Advance:
 
     def _accept(self, ask: Ask, config: RunnableConfig, thread_id: str, principal: str | None, submission: str) -> bool:
         """Make what was asked durable, the admission or the decisions; `False` if it was an older submission, repeated late."""
+        if not isinstance(ask, Start) or self.journal.runs.find(thread_id):
+            self._check_carries(thread_id, config)
         if isinstance(ask, Start):
             run = self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission))
             return not (self.turns and submission and submission != run.submission)
-        self._check_carries(thread_id, config)
         if isinstance(ask, Decide):
             decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)
         return True
@@ -144,9 +145,8 @@ class Advance:
             digest = hashlib.sha256(content).hexdigest()
         return Admission(thread_id, kind, content, digest, submission, principal, self.name, self.turns)
 
-    def _is_due(self, thread_id: str, config: RunnableConfig) -> bool:
+    def _is_due(self, thread_id: str) -> bool:
         """Apply what is overdue, and tell whether there is anything to do."""
-        self._check_carries(thread_id, config)
         self.journal.approvals.expire_due(thread_id)
         run = self.journal.runs.get(thread_id)
         if run.state == "dead":

@@ -349,6 +349,16 @@ def test_a_named_graph_carries_its_own_runs_only(journal: Journal, bank: Bank) -
     assert orders.invoke(None, THREAD)["payment"]["paid"] == 5
 
 
+def test_another_graphs_run_takes_no_new_turn(journal: Journal, bank: Bank) -> None:
+    durable(paying(journal, bank.effect()), journal, name="orders", turns=True).invoke({}, THREAD)
+    claims = durable(paying(journal, bank.effect()), journal, name="claims", turns=True)
+    before = journal.audit.entries("claim-0042")
+
+    with pytest.raises(GraphChanged, match="orders"):
+        claims.invoke({"other": "new"}, thread("claim-0042", submission="second"))
+    assert journal.audit.entries("claim-0042") == before
+
+
 @pytest.mark.parametrize("turn", [7, 0, -1, "1", True])
 def test_a_forged_turn_is_refused(journal: Journal, bank: Bank, turn: Any) -> None:
     graph = durable(paying(journal, bank.effect()), journal)
