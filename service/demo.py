@@ -82,6 +82,7 @@ def play(engine: EngineName, say: Say, *, given: Settings, keep: Path | None = N
 
     Raises:
         DemoFailed: something did not happen as it must; the message says what, `log` what the process concerned said.
+        FolderInUse: *keep* is not new and not empty.
         JournalUnusable: there is no Postgres to play on.
     """
     for cast in CASTS:

@@ -23,9 +23,10 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import psycopg
 from pydantic import SecretStr
 
-from checkpointing.errors import JournalUnusable
+from checkpointing.errors import JournalUnusable, Refused
 from service.demo_worker import PATIENCE_S, DemoFailed, Worker
-from service.settings import PREFIX, Settings
+from service.setting_names import PREFIX
+from service.settings import Settings
 from service.throwaway_postgres import throwaway_postgres
 from tools.sandbox import SandboxControl, SandboxProcess
 from tools.sandbox.process import SandboxDidNotStart
@@ -34,6 +35,10 @@ EngineName = Literal["sqlite", "postgres"]
 
 LEASE_S = 2.0
 POLL_S = 0.05
+
+
+class FolderInUse(Refused, OSError):
+    """The folder to play in is not new and not empty; nothing was touched."""
 
 
 @dataclass(slots=True)
@@ -98,7 +103,8 @@ def set_up(engine: EngineName, keep: Path | None, given: Settings) -> Iterator[S
     Set the stage, and leave nothing of it: no process, no folder (unless *keep* names it), no table.
 
     Raises:
-        DemoFailed: the sandbox does not start, or *keep* is in use.
+        DemoFailed: the sandbox does not start.
+        FolderInUse: *keep* is in use.
         JournalUnusable: there is no Postgres.
     """
     with ExitStack() as stack:
@@ -124,7 +130,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     else:
         folder = keep.resolve()
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise DemoFailed(f"{keep} is in use; --keep takes a folder that is new or empty")
+            raise FolderInUse(f"{keep} is in use; --keep takes a folder that is new or empty")
     (folder / "logs").mkdir(parents=True)
     try:
         yield folder

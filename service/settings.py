@@ -7,6 +7,7 @@ Wrong settings are one line that names the variable and never its value: a URL m
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from psycopg import ProgrammingError
@@ -15,8 +16,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from checkpointing.errors import Refused
-
-PREFIX = "COUNTERFOIL_"
+from service.setting_names import PREFIX, unknown_names
 
 
 class SettingsInvalid(Refused, ValueError):
@@ -57,6 +57,10 @@ class Settings(BaseSettings):
     @classmethod
     def _readable(cls, url: SecretStr) -> SecretStr:
         """Refuse a URL that cannot be taken apart: the parsers' own messages repeat the part they could not read."""
+        if _names_a_file(url.get_secret_value()):
+            raise ValueError(
+                f"{url.get_secret_value()!r} is not a URL; did you mean sqlite:///{url.get_secret_value()}?"
+            )
         try:
             if urlsplit(url.get_secret_value()).scheme in ("postgres", "postgresql"):
                 conninfo_to_dict(url.get_secret_value())
@@ -65,6 +69,28 @@ class Settings(BaseSettings):
                 "not a readable URL; as in sqlite:///claims.db or postgresql://user:password@host:5432/database, "
                 "with %, @, / and : of a password percent-encoded"
             ) from None
+        return url
+
+    @field_validator("artefacts", "model")
+    @classmethod
+    def _or_none(cls, given: str | None) -> str | None:
+        """Take an empty value for none, as `.env.example` has it."""
+        return given or None
+
+    @field_validator("stripe_url", "mail_url", "claims_url")
+    @classmethod
+    def _without_secrets(cls, url: str) -> str:
+        """Refuse a URL that holds a secret, or that nobody can call; none of it is repeated."""
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        except ValueError:
+            usable = False
+        # Looked for in the whole text: a password that is not percent-encoded may stand where the path does.
+        if any(mark in url for mark in "@?#"):
+            raise ValueError("a URL without user, password, query and fragment, as in http://127.0.0.1:8042")
+        if not usable:
+            raise ValueError("not a URL that can be called; as in http://127.0.0.1:8042")
         return url
 
     @property
@@ -92,14 +118,21 @@ def load_settings(url: str | None = None) -> Settings:
     Read the settings; *url* takes the place of `COUNTERFOIL_URL`.
 
     Raises:
-        SettingsInvalid: a variable, or the `.env` file, cannot be read as what it must be.
+        SettingsInvalid: a variable, or the `.env` file, cannot be read as what it must be, or a name is none of ours.
     """
     try:
+        if wrong := unknown_names(Settings.model_fields):
+            raise SettingsInvalid("; ".join(wrong))
         return Settings() if url is None else Settings(url=SecretStr(url))
     except ValidationError as error:
         raise SettingsInvalid(_wanted(error)) from None
     except UnicodeDecodeError:
         raise SettingsInvalid("the file .env is not UTF-8 text") from None
+
+
+def _names_a_file(url: str) -> bool:
+    """Tell whether a file's name was given in place of a URL; a text that may be a secret is not taken for one."""
+    return "://" not in url and "@" not in url and Path(url).suffix in (".db", ".sqlite", ".sqlite3")
 
 
 def _wanted(error: ValidationError) -> str:

@@ -7,8 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from checkpointing import Journal, open_journal
+from checkpointing.errors import JournalUnusable
 from graph import DurableGraph
 from graph.claims import claims_graph
 from nodes.claims import Outside
@@ -17,6 +20,10 @@ from tools.assessor import make_assessor
 from tools.claims_system import ClaimsSystem
 from tools.messages import notify_effect
 from tools.payments import pay_effect
+
+
+class JournalMissing(JournalUnusable):
+    """There is no file where the journal should be; looking does not make one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +37,26 @@ class App:
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Journal]:
-    """Open the journal alone, for commands that only look; errors as `open_journal`."""
+def opened(settings: Settings, *, must_exist: bool = False) -> Iterator[Journal]:
+    """
+    Open the journal alone, for commands that need nothing else; errors as `open_journal`.
+
+    Raises:
+        JournalMissing: it *must_exist*, and there is no such file.
+    """
     url = settings.url.get_secret_value()
+    if must_exist and (file := _sqlite_file(url)) and not file.exists():
+        raise JournalMissing(
+            f"no journal at {settings.place}: counterfoil submit makes one; COUNTERFOIL_URL or --url says where it is"
+        )
     with open_journal(url, lease=settings.lease, artefacts=settings.artefacts) as journal:
         yield journal
 
 
 @contextmanager
-def wired(settings: Settings) -> Iterator[App]:
-    """Open the journal and build the claims graph over it."""
-    with opened(settings) as journal:
+def wired(settings: Settings, *, must_exist: bool = False) -> Iterator[App]:
+    """Open the journal and build the claims graph over it; errors as `opened`."""
+    with opened(settings, must_exist=must_exist) as journal:
         outside = outside_of(settings)
         yield App(settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl))
 
@@ -62,3 +78,10 @@ def outside_of(settings: Settings) -> Outside:
             timeout_s=settings.timeout_seconds,
         ),
     )
+
+
+def _sqlite_file(url: str) -> Path | None:
+    """Return the file of a SQLite journal; `None` for anything that `open_journal` takes otherwise, or refuses."""
+    parts = urlsplit(url)
+    name = unquote(parts.path.removeprefix("/"))
+    return Path(name) if parts.scheme == "sqlite" and not parts.netloc and name and "\0" not in name else None

@@ -4,10 +4,13 @@ One HTTP call of a tool, and what its failure means: either the receiver's answe
 Whatever leaves open whether the receiver executed the call is `Unreachable`: no connection, no answer in time, a 5xx, a 429,
 an answer that is no JSON. Every other answer is returned for the tool to judge. A connection lives for one call: a kept one
 may be closed by the receiver at the very moment it is used, which cannot be told from a lost answer.
+
+What an error says stands in the audit and on terminals, so it never has a URL's user, password or query, nor a header.
 """
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +19,14 @@ from typing import Any
 
 import httpx
 
-from checkpointing.errors import Unreachable
+from checkpointing.errors import Rejected, Unreachable
+
+PLAIN_ERRORS = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
+"""Those whose words are about the connection; others repeat a header, a proxy or a URL."""
+
+
+class NoConnection(Unreachable):
+    """Nobody took the connection, so nothing was executed: the receiver does not run, or the URL is another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +53,38 @@ def call(
     Send one request and return the answer.
 
     Raises:
+        NoConnection: nobody is there.
         Unreachable: nobody knows whether it was executed.
+        Rejected: this is no URL to call.
     """
+    asked = f"{method} {shown(url)}"
     try:
         response = httpx.request(method, url, json=body, headers=headers, timeout=timeout_s, verify=_trusted())
+    except httpx.InvalidURL:
+        raise Rejected(f"{asked} was not sent: not a URL that can be called") from None
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise NoConnection(f"{asked} got no answer: {type(error).__name__}: {error}") from error
+    except PLAIN_ERRORS as error:
+        raise Unreachable(f"{asked} got no answer: {type(error).__name__}: {error}") from error
     except httpx.RequestError as error:
-        raise Unreachable(f"{method} {url} got no answer: {type(error).__name__}: {error}") from error
+        raise Unreachable(f"{asked} got no answer: {type(error).__name__}") from None
     if response.status_code >= 500 or response.status_code == 429:
-        raise Unreachable(f"{method} {url} answered {response.status_code}")
+        raise Unreachable(f"{asked} answered {response.status_code}")
     try:
         return Answer(response.status_code, response.json())
     except ValueError as error:
-        raise Unreachable(f"{method} {url} answered {response.status_code} with a body that is no JSON") from error
+        raise Unreachable(f"{asked} answered {response.status_code} with a body that is no JSON") from error
+
+
+def shown(url: str) -> str:
+    """Return *url* for people: without user, password, query and fragment, also where those were not percent-encoded."""
+    scheme, _, rest = url.partition("://")
+    place, *hidden = re.split(r"[?#]", rest, maxsplit=1)
+    if any(
+        "@" in part for part in hidden
+    ):  # a password with a question mark, or a query with an at sign: nobody can tell
+        return f"{scheme}://…"
+    return f"{scheme}://{place.rpartition('@')[2]}"
 
 
 @cache

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
-from checkpointing import Approval, Journal, Run
+from checkpointing import Approval, Run
 from checkpointing.clock import to_ms
-from checkpointing.leases import thread_lease
-from service.cli.words import payload
+from service.cli import words
+from service.cli.situation import Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +32,23 @@ class Advice:
         return {"what": self.what, "commands": list(self.commands)}
 
 
-def advice(journal: Journal, run: Run) -> Advice:
-    """Return what to do next about *run*; reads the journal, changes nothing."""
+def advice(run: Run, at: Situation) -> Advice:
+    """Return what to do next about *run* in this situation."""
     match run.state:
         case "done":
             return Advice("The run is done; nothing is left to do.")
         case "dead":
             return Advice(
-                f"The run is a dead letter ({run.reason}): {run.error}. Mend the cause, then:",
+                f"The run is a dead letter ({words.why(run)}): {run.error}. Mend the cause, then:",
                 (f"counterfoil redrive {quote(run.thread_id)} --as NAME",),
             )
         case "parked":
-            return _parked(journal, run)
+            return _parked(run, at)
         case _:
-            return _going(journal, run)
+            return _going(run, at)
 
 
-def _parked(journal: Journal, run: Run) -> Advice:
+def _parked(run: Run, at: Situation) -> Advice:
     if run.waits_for:
         resolve = f"counterfoil effects resolve {quote(run.waits_for)}"
         return Advice(
@@ -58,14 +58,13 @@ def _parked(journal: Journal, run: Run) -> Advice:
                 f"{resolve} --nothing-happened --as NAME",
             ),
         )
-    pending = journal.approvals.pending(thread_id=run.thread_id)
-    now = journal.store.now_ms()
-    if not pending or any(one.expires_at and to_ms(one.expires_at) <= now for one in pending):
+    pending = at.pending.get(run.thread_id, [])
+    if not pending or any(one.expires_at and to_ms(one.expires_at) <= at.now_ms for one in pending):
         return Advice(
             "The time to decide is over; advancing the run applies the outcome at expiry:",
             (_resume(run),),
         )
-    asked = "; ".join(f"{one.name} ({', '.join(payload(one.payload))})" for one in pending)
+    asked = "; ".join(f"{one.name} ({', '.join(words.payload(one.payload))})" for one in pending)
     return Advice(
         f"The run waits for approval of {asked}; no process is alive.",
         tuple(command for one in pending for command in _decisions(one)),
@@ -73,13 +72,15 @@ def _parked(journal: Journal, run: Run) -> Advice:
 
 
 def _decisions(one: Approval) -> list[str]:
-    return [f"counterfoil {kind} {one.id} --as NAME" for kind in ("approve", "reject") if kind in one.allowed]
+    """Return a command for every kind of decision that is taken; an edit gives the whole payload anew."""
+    given = {"approve": "", "reject": "", "edit": " --payload JSON"}
+    return [f"counterfoil {kind} {one.id} --as NAME{more}" for kind, more in given.items() if kind in one.allowed]
 
 
-def _going(journal: Journal, run: Run) -> Advice:
-    if holder := journal.leases.holder(thread_lease(run.thread_id)):
+def _going(run: Run, at: Situation) -> Advice:
+    if holder := at.holder(run.thread_id):
         return Advice(
-            f"Worker {holder} carries the run on. To wait for it:",
+            f"Worker {holder.owner} carries the run on. To wait for it:",
             (f"{_resume(run)} --wait 60",),
         )
     failed = f" The last attempt failed: {run.error}." if run.error else ""

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated
+from importlib.metadata import version
+from itertools import islice
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperGroup
 
-from service.cli import decisions, effects, outside, runs
+from service.cli import decisions, effects, outside, runs, sandbox
+from service.cli.options import Given
 
 HELP = """
 Durable agents whose side effects happen once.
@@ -20,7 +24,7 @@ A claim is submitted as a run of its own. It runs until it is done, or until it 
 
 Start with `counterfoil demo`. To do it by hand: `counterfoil sandbox` in one terminal, `counterfoil submit` in another.
 
-The journal is where COUNTERFOIL_URL or --url says, by default counterfoil.db here; settings may stand in a file .env, too.
+The journal is where COUNTERFOIL_URL or --url says, by default counterfoil.db here; settings may stand in a file .env, too (docs/settings.md).
 """
 
 EXITS = """\
@@ -31,6 +35,9 @@ Exit codes:
   3  not allowed, too late, or somebody was faster
   4  busy or unreachable: try again
 """
+
+FOR_EVERY_COMMAND = ("--url", "--debug")
+"""What `counterfoil` itself takes."""
 
 RUNS, DECISIONS, RECORD, WORLD = "Runs", "Approvals", "The record", "The outside world"
 
@@ -43,6 +50,7 @@ def main() -> None:
 def command_line() -> typer.Typer:
     """Return the command line with all its commands."""
     app = _group("counterfoil", HELP)
+    app.info.cls = OptionsAnywhere
     app.callback(epilog=EXITS)(_every_command)
     for function, name, panel in (
         (runs.submit, "submit", RUNS),
@@ -55,12 +63,18 @@ def command_line() -> typer.Typer:
         (decisions.reject, "reject", DECISIONS),
         (decisions.edit, "edit", DECISIONS),
         (outside.demo, "demo", WORLD),
-        (outside.sandbox, "sandbox", WORLD),
     ):
         _add(app, name, function, panel)
+    app.add_typer(_sandbox(), rich_help_panel=WORLD)
     app.add_typer(_effects(), rich_help_panel=RECORD)
     app.add_typer(_audit(), rich_help_panel=RECORD)
     return app
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"counterfoil {version('counterfoil')}")
+        raise typer.Exit
 
 
 def _every_command(
@@ -69,30 +83,70 @@ def _every_command(
         str | None,
         typer.Option(metavar="URL", help="The journal, in place of COUNTERFOIL_URL."),
     ] = None,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; it may hold people's data.")
+    ] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
-    context.obj = url
+    context.obj = Given(url, debug)
+
+
+class OptionsAnywhere(TyperGroup):
+    """Takes `--url` and `--debug` after the command too, where people write them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put them in front; after `--` nothing is an option."""
+        end = args.index("--") if "--" in args else len(args)
+        front: list[str] = []
+        rest: list[str] = []
+        words = iter(args[:end])
+        for word in words:
+            if word.partition("=")[0] not in FOR_EVERY_COMMAND:
+                rest.append(word)
+                continue
+            front.append(word)
+            if word == "--url":
+                front += islice(words, 1)
+        return super().parse_args(ctx, [*front, *rest, *args[end:]])
 
 
 def _effects() -> typer.Typer:
     group = _group("effects", "See what was done to the world, and say what happened to an effect in doubt.")
     group.info.cls = effects.ListByDefault
     _add(group, "list", effects.list_effects)
+    _add(group, "show", effects.show_effect)
     _add(group, "resolve", effects.resolve)
     return group
 
 
 def _audit() -> typer.Typer:
-    group = _group("audit", "Verify the record of who did what.")
-    group.callback()(lambda: None)  # keeps `verify` a command of its own
+    group = _group("audit", "See the record of who did what, and verify it.")
+    _add(group, "show", outside.audit_show)
     _add(group, "verify", outside.audit_verify)
     return group
 
 
+def _sandbox() -> typer.Typer:
+    """Return `sandbox`, a command that has another one: `sandbox later`."""
+    text = _help_of(sandbox.sandbox)
+    group = _group("sandbox", text)
+    group.info.no_args_is_help = False
+    group.callback(invoke_without_command=True, help=text)(sandbox.sandbox)
+    _add(group, "later", sandbox.later)
+    return group
+
+
 def _add(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
-    """Add a command whose help is its docstring, paragraph by paragraph: Typer would keep the line breaks of the source."""
+    """Add a command whose help is its docstring."""
+    group.command(name, help=_help_of(function), rich_help_panel=panel)(function)
+
+
+def _help_of(function: Callable[..., None]) -> str:
+    """Return a docstring paragraph by paragraph: Typer would keep the line breaks of the source."""
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    group.command(name, help=escape(text), rich_help_panel=panel)(function)
+    return escape("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
 
 
 def _group(name: str, text: str) -> typer.Typer:

@@ -9,38 +9,50 @@ import typer
 from langgraph.types import Command
 from rich.text import Text
 
-from checkpointing import Approval
+from checkpointing import Approval, Journal
 from checkpointing.clock import from_ms
-from checkpointing.leases import thread_lease
 from graph import asks
 from service.cli import show
 from service.cli.documents import approval_document
 from service.cli.exits import ValueNotJson, ending, named, print_json, read_json
 from service.cli.options import ApprovalId, As, AsJson, Reason, settings_of
 from service.cli.progress import advance, report
+from service.cli.runs import all_runs
+from service.cli.situation import EVERY, situation
 from service.wiring import App, opened, wired
 
 LIMIT = 1000
 
 
 @ending
-def approvals(context: typer.Context, as_json: AsJson = False) -> None:
+def approvals(
+    context: typer.Context,
+    thread_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only those of this thread.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Decided, expired and superseded ones too.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """
-    List what waits for a decision, what expires first in front.
+    List what waits for a decision, what expires first in front; with --all every approval of the runs, first asked first.
 
     What is asked is exactly what will be done: an approval is bound to it, and if it changes there is a new approval.
 
-    Example: counterfoil approvals
+    Example: counterfoil approvals --all claim-0042
     """
-    with opened(settings_of(context)) as journal:
-        waiting = journal.approvals.pending(limit=LIMIT)
+    settings = settings_of(context)
+    with opened(settings, must_exist=True) as journal:
+        if thread_id is not None:
+            journal.runs.get(thread_id)  # an unknown thread is an error
+        if every:
+            _list_all(journal, thread_id, settings.place, as_json=as_json)
+            return
+        waiting = journal.approvals.pending(thread_id=thread_id, limit=LIMIT)
         if as_json:
             print_json([approval_document(one) for one in waiting])
         elif waiting:
             table = show.approvals_table(waiting, now=from_ms(journal.store.now_ms()))
             show.stdout().print(table)
         else:
-            show.stdout().print("Nothing waits for a decision.")
+            show.stdout().print(f"Nothing waits for a decision in {settings.place}.", markup=False, soft_wrap=True)
         if len(waiting) == LIMIT:
             typer.echo(f"counterfoil: these are the first {LIMIT}; there may be more", err=True)
 
@@ -108,6 +120,21 @@ def edit(
     _decide(context, approval_id, principal, made, as_json=as_json, command="edit")
 
 
+def _list_all(journal: Journal, thread_id: str | None, place: str, *, as_json: bool) -> None:
+    """Show every approval: of one thread, or of all runs and of whatever else asks."""
+    threads = [thread_id] if thread_id is not None else [run.thread_id for run in all_runs(journal)]
+    found = {one.id: one for name in threads for one in journal.approvals.of_thread(name)}
+    if thread_id is None:  # a raw graph has approvals and no run; those that wait are not to be missed
+        found |= {one.id: one for one in journal.approvals.pending(limit=EVERY)}
+    asked = sorted(found.values(), key=lambda one: (one.opened_at, one.round, one.id))
+    if as_json:
+        print_json([approval_document(one) for one in asked])
+    elif asked:
+        show.stdout().print(show.every_approval_table(asked))
+    else:
+        show.stdout().print(f"Nothing was ever asked in {place}.", markup=False, soft_wrap=True)
+
+
 def _decide(
     context: typer.Context,
     approval_id: str,
@@ -118,7 +145,7 @@ def _decide(
     command: str,
 ) -> None:
     who = named(principal, command=command)
-    with wired(settings_of(context)) as app:
+    with wired(settings_of(context), must_exist=True) as app:
         approval = app.journal.approvals.get(approval_id)
         advance(app, decision(approval), approval.thread_id, principal=who)
         if not as_json:
@@ -131,6 +158,6 @@ def _say_recorded(app: App, approval_id: str) -> None:
     one = app.journal.approvals.get(approval_id)
     kind = one.decision["type"] if one.decision else "the decision"
     said = f"Recorded: {kind} by {one.decided_by}."
-    if holder := app.journal.leases.holder(thread_lease(one.thread_id)):
-        said += f" Worker {holder} holds the thread and carries it on."
+    if holder := situation(app.journal, one.thread_id).holder(one.thread_id):
+        said += f" Worker {holder.owner} holds the thread and carries it on."
     show.stdout().print(Text(said), soft_wrap=True)

@@ -8,19 +8,21 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from checkpointing import Approval, EffectRecord, Journal, Run
+from checkpointing import Approval, EffectRecord, Entry, Run
+from checkpointing.clock import from_ms
 from graph.timeline import StepView, Timeline
 from service.cli.advice import advice
+from service.cli.situation import Situation
 
 
-def run_document(journal: Journal, run: Run) -> dict[str, Any]:
+def run_document(run: Run, at: Situation) -> dict[str, Any]:
     """Return a run's row with what to do next."""
-    return {**_json(asdict(run)), "next": advice(journal, run).as_json()}
+    return {**_json(asdict(run)), "next": advice(run, at).as_json()}
 
 
-def timeline_document(journal: Journal, line: Timeline) -> dict[str, Any]:
+def timeline_document(line: Timeline, at: Situation) -> dict[str, Any]:
     """Return a run with its steps."""
-    return {**run_document(journal, line.run), "steps": [_step(step) for step in line.steps]}
+    return {**run_document(line.run, at), "steps": [_step(step) for step in line.steps]}
 
 
 def approval_document(approval: Approval) -> dict[str, Any]:
@@ -31,6 +33,11 @@ def approval_document(approval: Approval) -> dict[str, Any]:
 def effect_document(effect: EffectRecord) -> dict[str, Any]:
     """Return an effect as its row has it."""
     return _json(asdict(effect))
+
+
+def entry_document(entry: Entry) -> dict[str, Any]:
+    """Return an entry of the audit as its row has it, with its time as ISO 8601."""
+    return {**asdict(entry), "at": from_ms(entry.at_ms).isoformat()}
 
 
 def _step(step: StepView) -> dict[str, Any]:

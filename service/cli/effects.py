@@ -10,14 +10,19 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from checkpointing import EffectRecord, Journal
-from checkpointing.errors import Refused
-from service.cli import show
+from checkpointing.errors import Refused, UnknownThread
+from service.cli import show, words
+from service.cli.advice import advice
 from service.cli.documents import effect_document
 from service.cli.exits import ending, named, print_json, read_json
 from service.cli.options import As, AsJson, settings_of
+from service.cli.runs import all_runs
+from service.cli.situation import situation
 from service.wiring import opened
 
 PAGE = 1000
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The effect's key, as `counterfoil effects` shows it.")]
 
 
 class FindingUnclear(Refused, ValueError):
@@ -48,7 +53,8 @@ def list_effects(
 
     Example: counterfoil effects claim-0042
     """
-    with opened(settings_of(context)) as journal:
+    settings = settings_of(context)
+    with opened(settings, must_exist=True) as journal:
         found = _all_effects(journal, thread_id)
         if thread_id is not None and not found:
             journal.runs.get(thread_id)  # an unknown thread is an error; a raw graph has effects and no run
@@ -57,13 +63,30 @@ def list_effects(
         elif found:
             show.stdout().print(show.effects_table(found))
         else:
-            show.stdout().print("There is no effect yet.")
+            whose = "" if thread_id is None else f" of thread {thread_id}"
+            show.stdout().print(f"There is no effect{whose} yet in {settings.place}.", markup=False, soft_wrap=True)
+
+
+@ending
+def show_effect(context: typer.Context, key: Key, as_json: AsJson = False) -> None:
+    """
+    Show one effect: its arguments, its outcome, its approval, how often it was called and how often answered from the record.
+
+    Example: counterfoil effects show claim-0042:pay.0:pay:0f2a54f2b7f6a1a3
+    """
+    with opened(settings_of(context), must_exist=True) as journal:
+        record = journal.effects.get(key)
+    if as_json:
+        print_json(effect_document(record))
+        return
+    for text in words.effect_in_full(record):
+        show.stdout().print(Text(text), soft_wrap=True)
 
 
 @ending
 def resolve(
     context: typer.Context,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The effect's key.")],
+    key: Key,
     *,
     happened: Annotated[
         str | None,
@@ -78,7 +101,7 @@ def resolve(
     """
     Say what happened to an effect in doubt.
 
-    Look it up at the receiver first: a payment that happened and is declared as nothing is paid again. The run that waits for it is
+    Look it up at the receiver first: a payment that happened and is declared as nothing is paid again. Every run that waits for it is
     ready afterwards, and `counterfoil resume ID` carries it on.
 
     Example: counterfoil effects resolve claim-0042:notify.0:notify:ab4a98787379bf03 --nothing-happened --as operator-3
@@ -89,13 +112,32 @@ def resolve(
             "say what you found out: either --happened JSON (what the receiver answered) or --nothing-happened"
         )
     outcome = None if happened is None else read_json(happened, option="--happened")
-    with opened(settings_of(context)) as journal:
+    with opened(settings_of(context), must_exist=True) as journal:
+        waiting = [run.thread_id for run in all_runs(journal, "parked") if run.waits_for == key]
         record = journal.effects.resolve(key, happened=happened is not None, outcome=outcome, principal=who)
-    if as_json:
-        print_json(effect_document(record))
+        woken = [thread_id for thread_id in waiting if journal.runs.get(thread_id).state == "admitted"]
+        if as_json:
+            print_json({**effect_document(record), "woken": woken})
+            return
+        show.stdout().print(Text(f"Effect {record.key} is {record.state} now."), soft_wrap=True)
+        _say_what_is_next(journal, record, woken)
+
+
+def _say_what_is_next(journal: Journal, record: EffectRecord, woken: list[str]) -> None:
+    """Name every run that was woken; where none was, say how the run that claimed the effect stands."""
+    console = show.stdout()
+    if woken:
+        console.print(
+            "To carry the run on:" if len(woken) == 1 else f"To carry the {len(woken)} runs on that waited for it:"
+        )
+        for thread_id in woken:
+            console.print(Text(f"  counterfoil resume {quote(thread_id)}", "bold"), soft_wrap=True)
         return
-    show.stdout().print(Text(f"Effect {record.key} is {record.state} now. To carry the run on:"), soft_wrap=True)
-    show.stdout().print(Text(f"  counterfoil resume {quote(record.thread_id)}", "bold"), soft_wrap=True)
+    try:
+        run = journal.runs.get(record.thread_id)
+    except UnknownThread:
+        return  # a raw graph has effects and no run
+    show.show_advice(console, advice(run, situation(journal, run.thread_id)))
 
 
 def _all_effects(journal: Journal, thread_id: str | None) -> list[EffectRecord]:

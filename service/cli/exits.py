@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import functools
 import json
+import traceback
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, cast
 
 import typer
 
+from checkpointing.digest import canonical
 from checkpointing.errors import (
     AlreadyDecided,
     AlreadySettled,
     ApprovalExpired,
+    ArgumentsNotJson,
     CounterfoilError,
     GraphChanged,
     GraphRefused,
@@ -33,6 +36,8 @@ from checkpointing.errors import (
     TryAgain,
     Unreachable,
 )
+from service.cli.options import given_to
+from tools.wire import NoConnection
 
 P = ParamSpec("P")
 
@@ -59,6 +64,9 @@ CODES: tuple[tuple[Exit, tuple[type[CounterfoilError], ...]], ...] = (
 """The first that fits counts; whatever fits none is `WRONG`."""
 
 
+NOBODY_THERE = "; is it running? Start one with counterfoil sandbox, or set COUNTERFOIL_CLAIMS_URL"
+
+
 class PrincipalMissing(Refused):
     """The command records who asked for it, and nobody was named."""
 
@@ -73,15 +81,16 @@ def exit_code(error: CounterfoilError) -> Exit:
 
 
 def one_line(error: CounterfoilError) -> str:
-    """Return the error's message on one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """Return the error's message on one line, with what to do where nobody took the call."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return said + (NOBODY_THERE if isinstance(error, NoConnection) else "")
 
 
 def ending(command: Callable[P, None]) -> Callable[P, None]:
     """
     Make every error of ours the end of *command*: one line on stderr, or with `--json` one document on stdout, and its exit code.
 
-    An error that is not ours keeps its traceback: it is a fault of this program.
+    With `--debug` its traceback stands before that line. An error that is not ours keeps its traceback: it is a fault of this program.
     """
 
     @functools.wraps(command)
@@ -89,6 +98,9 @@ def ending(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **options)
         except CounterfoilError as error:
+            context = cast("typer.Context | None", options.get("context"))
+            if context is not None and given_to(context).debug:
+                typer.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
             if options.get("as_json"):
                 print_json({"error": {"type": type(error).__name__, "message": one_line(error)}})
             else:
@@ -108,12 +120,16 @@ def read_json(text: str, *, option: str) -> Any:
     Return the JSON value an option was given.
 
     Raises:
-        ValueNotJson: it is no JSON.
+        ValueNotJson: it is no JSON, or holds what the record cannot: NaN, an integer beyond 2^53.
     """
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        canonical(value, what=option)
+    except ArgumentsNotJson as error:
+        raise ValueNotJson(f"what {option} was given is not JSON: {error}") from error
     except (ValueError, RecursionError) as error:
         raise ValueNotJson(f"{option} takes JSON, as in {option} '{{\"amount\": 184000}}': {error}") from error
+    return value
 
 
 def named(principal: str | None, *, command: str) -> str:

@@ -4,6 +4,7 @@ The arguments and options that several commands share, and the settings a comman
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -20,6 +21,26 @@ As = Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who is act
 Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; it is recorded.")]
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """
+    What was given for every command.
+
+    Attributes:
+        url: The journal, in place of `COUNTERFOIL_URL`.
+        debug: Show the traceback of an error.
+    """
+
+    url: str | None = None
+    debug: bool = False
+
+
+def given_to(context: typer.Context) -> Given:
+    """Return what was given for every command."""
+    found = context.find_root().obj
+    return found if isinstance(found, Given) else Given()
+
+
 def settings_of(context: typer.Context) -> Settings:
     """
     Return the settings, with `--url` where it was given.
@@ -27,4 +48,4 @@ def settings_of(context: typer.Context) -> Settings:
     Raises:
         SettingsInvalid: a variable cannot be used.
     """
-    return load_settings(context.obj)
+    return load_settings(given_to(context).url)

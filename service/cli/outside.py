@@ -1,62 +1,21 @@
-"""The commands about the outside world and the record of it: sandbox, demo, audit verify."""
+"""The demo, and the commands about the record of who did what: demo, audit verify, audit show."""
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from checkpointing.errors import Refused, Rejected, Unreachable
-from service.cli import show
+from service.cli import show, words
+from service.cli.documents import entry_document
 from service.cli.exits import Exit, ending, print_json
-from service.cli.options import AsJson, settings_of
+from service.cli.options import AsJson, ThreadId, settings_of
 from service.demo import play
 from service.demo_stage import EngineName
 from service.demo_worker import DemoFailed
 from service.wiring import opened
-from tools.claim_file import ClaimFile, load_claim_file
-from tools.claims_system import ClaimsSystem
-from tools.sandbox import serve
-
-
-class SandboxUnusable(Refused, OSError):
-    """The sandbox cannot start here: the port is taken, or the file is another's."""
-
-
-@ending
-def sandbox(
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free port.")] = 8042,
-    database: Annotated[Path, typer.Option(metavar="FILE", help="Its SQLite file; made if it is not there.")] = Path(
-        "sandbox.db"
-    ),
-    load: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="File every claim in this folder of claim folders."),
-    ] = None,
-) -> None:
-    """
-    Run the outside world on one port: a payment provider, a mail service and the carrier's claims system.
-
-    It counts the money that moved and misbehaves when told to. It runs until Ctrl-C and keeps everything in its file. The other
-    commands find it where it listens by default. A claim that is loaded is filed for the thread `claim-ID`.
-
-    Example: counterfoil sandbox --load examples/claims
-    """
-    files = _claim_files(load) if load else []
-
-    def ready(url: str) -> None:
-        typer.echo(f"sandbox listening on {url}")
-        # The server takes calls only when this function has returned, hence the thread.
-        threading.Thread(target=_file_all, args=(files, url), daemon=True).start()
-
-    try:
-        serve(host, port, database, ready)
-    except OSError as error:
-        raise SandboxUnusable(f"sandbox: {error}") from error
 
 
 @ending
@@ -105,7 +64,7 @@ def audit_verify(context: typer.Context, as_json: AsJson = False) -> None:
 
     Example: counterfoil audit verify
     """
-    with opened(settings_of(context)) as journal:
+    with opened(settings_of(context), must_exist=True) as journal:
         faults = list(journal.audit.verify())
     if as_json:
         print_json({"whole": not faults, "faults": faults})
@@ -117,28 +76,23 @@ def audit_verify(context: typer.Context, as_json: AsJson = False) -> None:
         typer.echo("The audit is whole.")
 
 
-def _claim_files(folder: Path) -> list[ClaimFile]:
+@ending
+def audit_show(context: typer.Context, thread_id: ThreadId, as_json: AsJson = False) -> None:
     """
-    Read every claim of *folder* before anything starts.
+    Show who did what when, for one thread.
 
-    Raises:
-        SandboxUnusable: there is no claim in it.
-        ClaimFileInvalid: one of them is none.
+    An entry has its number, its time (UTC), what was done, and by whom: a person, or a worker (host, process, and a random part). It
+    names keys, ids, digests and principals, never what was paid to whom: `counterfoil effects show KEY` has that. Digests are cut to 16
+    digits; --json has them whole.
+
+    Example: counterfoil audit show claim-0042
     """
-    paths = sorted(folder.glob("*/claim.json"))
-    if not paths:
-        raise SandboxUnusable(f"there is no claim in {folder}: --load takes a folder of folders with a claim.json each")
-    return [load_claim_file(path) for path in paths]
-
-
-def _file_all(files: list[ClaimFile], url: str) -> None:
-    """File the claims, each for its own thread; one that is filed otherwise already stays as it is."""
-    system, filed = ClaimsSystem(url), 0
-    for file in files:
-        try:
-            system.file(file.claim, file.policy, reference=f"claim-{file.claim.id}")
-            filed += 1
-        except (Rejected, Unreachable) as error:
-            typer.echo(f"sandbox: not loaded: {error}", err=True)
-    if files:
-        typer.echo(f"{filed} claims filed")
+    with opened(settings_of(context), must_exist=True) as journal:
+        entries = journal.audit.entries(thread_id)
+        if not entries:
+            journal.runs.get(thread_id)  # an unknown thread is an error; a raw graph has entries and no run
+    if as_json:
+        print_json([entry_document(one) for one in entries])
+    else:
+        for text in (text for one in entries for text in words.entry(one)):
+            show.stdout().print(Text(text), soft_wrap=True)

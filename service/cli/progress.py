@@ -5,8 +5,9 @@ Advancing a run from the command line: a line on stderr for every step that ends
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -14,32 +15,39 @@ from rich.status import Status
 from rich.text import Text
 
 from checkpointing import Run
-from checkpointing.errors import EffectInDoubt, RunBusy
+from checkpointing.errors import CounterfoilError, EffectInDoubt, RunBusy, RunDead
 from graph import thread
+from graph.advance import one_line
 from service.cli import show, words
 from service.cli.advice import advice
 from service.cli.documents import run_document
 from service.cli.exits import print_json
+from service.cli.situation import busy, situation
 from service.wiring import App
 
 POLL_S = 0.2
+HELD = "is held for another {left} by {owner}"
+
+
+class NodeFailed(CounterfoilError):
+    """A node raised an error of its own; the run's row says what becomes of it."""
 
 
 def advance(app: App, given: Any, thread_id: str, *, principal: str | None = None) -> None:
     """
-    Do what *given* asks of the thread until its run rests; errors as `DurableGraph.stream`.
+    Do what *given* asks of the thread until its run rests.
 
     A run that parks because an effect is in doubt rests too: its row says so, and the advice says what to do.
+
+    Raises:
+        NodeFailed: a node raised what is no error of ours.
+        CounterfoilError: as `DurableGraph.stream`.
     """
     console = show.stderr()
-    config = thread(thread_id, principal=principal)
     with console.status("starting") as status:
         teller = _Teller(console, status)
-        try:
-            for event in app.graph.stream(given, config, stream_mode="debug"):
-                teller.tell(event)
-        except EffectInDoubt:
-            return
+        for event in _events(app, given, thread_id, principal, teller):
+            teller.tell(event)
 
 
 def advance_when_free(app: App, thread_id: str, *, wait_s: float) -> None:
@@ -65,14 +73,46 @@ def advance_when_free(app: App, thread_id: str, *, wait_s: float) -> None:
 
 def report(app: App, thread_id: str, *, as_json: bool) -> None:
     """Say on stdout how the run stands and what to do next."""
-    run = app.journal.runs.get(thread_id)
+    run, at = app.journal.runs.get(thread_id), situation(app.journal, thread_id)
     if as_json:
-        print_json(run_document(app.journal, run))
+        print_json(run_document(run, at))
         return
     console = show.stdout()
     console.print(Text.assemble((thread_id, "bold"), f" is {run.state}{_ending(app, run)}"))
     if run.state != "done":
-        show.show_advice(console, advice(app.journal, run))
+        show.show_advice(console, advice(run, at))
+
+
+def _events(
+    app: App, given: Any, thread_id: str, principal: str | None, teller: _Teller
+) -> Iterator[Mapping[str, Any]]:
+    """Yield what the run does; what it raises is put into words that say how the run stands."""
+    try:
+        yield from app.graph.stream(given, thread(thread_id, principal=principal), stream_mode="debug")
+    except EffectInDoubt:
+        return
+    except RunBusy as held:
+        raise busy(app.journal, thread_id, HELD) from held
+    except RunDead as dead:
+        run = app.journal.runs.get(thread_id)
+        raise RunDead(
+            f"thread {thread_id!r} is a dead letter ({words.why(run)}): {run.error}; see counterfoil show {quote(thread_id)}"
+        ) from dead
+    except CounterfoilError:
+        raise
+    except Exception as error:
+        if not teller.node:
+            raise  # before any node: a fault of this program
+        raise _failed(app, thread_id, error, teller.node) from error
+
+
+def _failed(app: App, thread_id: str, error: Exception, node: str) -> NodeFailed:
+    """Return what to say of an error that is not ours."""
+    run = app.journal.runs.get(thread_id)
+    used = f"{run.attempts} {'attempt' if run.attempts == 1 else 'attempts'} used"
+    return NodeFailed(
+        f"node failed: {one_line(error)} (in {node}); the run is {run.state} with {used}; see counterfoil show {quote(thread_id)}"
+    )
 
 
 @dataclass(slots=True)
@@ -82,17 +122,20 @@ class _Teller:
 
     Attributes:
         currency: That of the claim, once it was read.
+        node: What was begun last; empty before the first.
     """
 
     console: Console
     status: Status
     currency: str = ""
+    node: str = ""
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Show one event of LangGraph's `debug` stream; a step's number is that of the checkpoint it starts from."""
         number, payload = int(event["step"]) - 1, event["payload"]
         step = f"step {number}  {payload.get('name', '')}"
         if event["type"] == "task":
+            self.node = str(payload["name"])
             if isinstance(payload["input"], Mapping):
                 self.currency = words.currency_of(payload["input"])
             self.status.update(step)
@@ -119,6 +162,6 @@ class _Teller:
 
 def _ending(app: App, run: Run) -> str:
     if run.state != "done":
-        return f" ({run.reason})" if run.reason else ""
+        return f" ({words.why(run)})" if run.reason else ""
     outcome = app.graph.get_state(thread(run.thread_id)).values.get("outcome")
     return f": {outcome}" if outcome else ""

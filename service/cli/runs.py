@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from checkpointing import Journal, Run
 from checkpointing.admissions import RunState
 from checkpointing.clock import from_ms
+from checkpointing.errors import RunBusy
 from graph import thread
 from graph.timeline import timeline
 from service.cli import show as showing
@@ -18,10 +20,13 @@ from service.cli.documents import run_document, timeline_document
 from service.cli.exits import ending, named, print_json
 from service.cli.options import As, AsJson, Reason, ThreadId, settings_of
 from service.cli.progress import advance, advance_when_free, report
-from service.submission import accept, read_submission
+from service.cli.rounds import with_every_round
+from service.cli.situation import busy, situation
+from service.submission import accept, is_unfinished, read_submission
 from service.wiring import opened, wired
 
 PAGE = 1000
+CARRIED_ON = "is being carried on by {owner}, which holds it for another {left}"
 
 
 @ending
@@ -35,16 +40,31 @@ def submit(
     """
     Submit a claim file and run it until it waits or ends.
 
-    The file is checked whole before anything is stored. Then the claim is filed, its documents are stored, and the run begins. After a
-    crash, or when the claims system did not answer, give the same command again. Whoever submits a claim never approves it.
+    The file is checked whole before anything is stored. Then `submit` itself files the claim at the claims system, stores its documents,
+    and begins the run. After a crash, or when the claims system did not answer, give the same command again. Whoever submits a claim
+    never approves it; without --as that is the user you are logged in as.
+
+    The same claim again for the same thread: if its run is parked, done or dead, that is an error, and the exit code is 2. If the run is
+    admitted or running and nobody holds the thread (a submit that was killed, an attempt that was left unfinished), it is carried on and
+    reported as usual, with exit code 0. While somebody holds the thread the exit code is 4. A file whose content differs from what was
+    filed under its id is refused, with exit code 2.
+
+    A claim that `counterfoil sandbox --load` has filed is filed for the thread `claim-ID`: submit it with that --thread.
 
     Example: counterfoil submit examples/claims/0042/claim.json --thread claim-0042 --as intake
     """
     thread(thread_id)
+    who = getpass.getuser() if principal is None else named(principal, command="submit")
     submission = read_submission(file)
     with wired(settings_of(context)) as app:
-        accept(app, submission, thread_id)
-        advance(app, submission.input, thread_id, principal=principal)
+        try:
+            if is_unfinished(app, submission, thread_id):
+                advance(app, None, thread_id)
+            else:
+                accept(app, submission, thread_id)
+                advance(app, submission.input, thread_id, principal=who)
+        except RunBusy as held:
+            raise busy(app.journal, thread_id, CARRIED_ON) from held
         report(app, thread_id, as_json=as_json)
 
 
@@ -57,20 +77,21 @@ def list_runs(
     """
     List the runs, or those in one state.
 
-    A run is admitted (somebody may take it up), running, parked (it waits, and no process is alive), done, or dead (a dead letter).
+    A run is admitted (somebody may take it up), running, parked (it waits, and no process is alive), done, or dead (a dead letter). A
+    running run whose worker is gone waits for `counterfoil resume ID`.
 
     Example: counterfoil list --state parked
     """
     settings = settings_of(context)
-    with opened(settings) as journal:
-        runs = _all_runs(journal, state)
+    with opened(settings, must_exist=True) as journal:
+        runs, at = all_runs(journal, state), situation(journal)
         if as_json:
-            print_json([run_document(journal, run) for run in runs])
+            print_json([run_document(run, at) for run in runs])
         elif runs:
-            showing.stdout().print(showing.runs_table(runs))
+            showing.stdout().print(showing.runs_table(runs, at))
         else:
             which = f" in state {state}" if state else ""
-            showing.stdout().print(f"There is no run{which} in {settings.place}.", markup=False)
+            showing.stdout().print(f"There is no run{which} in {settings.place}.", markup=False, soft_wrap=True)
 
 
 @ending
@@ -79,19 +100,20 @@ def show(context: typer.Context, thread_id: ThreadId, as_json: AsJson = False) -
     Show what happened in a run, step by step, and what to do next.
 
     Each step has what it changed in the state, its effects with how often they were called and how often answered from the ledger, its
-    approvals with who decided, and how long it waited. A step's number is that of the checkpoint it starts from. `starts` counts the
-    workers that began at that very step; a step without a number was reached by a worker that had begun before it.
+    approvals with who decided what and why, and how long it waited. A step's number is that of the checkpoint it starts from. `starts`
+    stands there if more than one worker began at the same step, and counts them.
 
     Example: counterfoil show claim-0042
     """
-    with wired(settings_of(context)) as app:
-        line = timeline(app.graph, thread_id)
+    with wired(settings_of(context), must_exist=True) as app:
+        line = with_every_round(timeline(app.graph, thread_id), app.journal.approvals.of_thread(thread_id))
+        at = situation(app.journal, thread_id)
         if as_json:
-            print_json(timeline_document(app.journal, line))
+            print_json(timeline_document(line, at))
             return
         console = showing.stdout()
-        showing.show_timeline(console, line, now=from_ms(app.journal.store.now_ms()))
-        showing.show_advice(console, advice(app.journal, line.run))
+        showing.show_timeline(console, line, now=from_ms(at.now_ms))
+        showing.show_advice(console, advice(line.run, at))
 
 
 @ending
@@ -113,7 +135,7 @@ def resume(
 
     Example: counterfoil resume claim-0042 --wait 60
     """
-    with wired(settings_of(context)) as app:
+    with wired(settings_of(context), must_exist=True) as app:
         advance_when_free(app, thread_id, wait_s=wait_s)
         report(app, thread_id, as_json=as_json)
 
@@ -134,15 +156,17 @@ def redrive(
     Example: counterfoil redrive claim-0042 --as operator-3 --reason "new API key"
     """
     who = named(principal, command="redrive")
-    with opened(settings_of(context)) as journal:
+    with opened(settings_of(context), must_exist=True) as journal:
         run = journal.runs.redrive(thread_id, principal=who, reason=reason or "")
+        at = situation(journal, thread_id)
         if as_json:
-            print_json(run_document(journal, run))
+            print_json(run_document(run, at))
             return
-        showing.show_advice(showing.stdout(), advice(journal, run))
+        showing.show_advice(showing.stdout(), advice(run, at))
 
 
-def _all_runs(journal: Journal, state: RunState | None) -> list[Run]:
+def all_runs(journal: Journal, state: RunState | None = None) -> list[Run]:
+    """Return every run, or those in one state, in order of their thread ids."""
     runs: list[Run] = []
     while page := journal.runs.list(state=state, after=runs[-1].thread_id if runs else "", limit=PAGE):
         runs += page

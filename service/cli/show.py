@@ -17,6 +17,7 @@ from graph.drawing import duration
 from graph.timeline import StepView, Timeline
 from service.cli import words
 from service.cli.advice import Advice
+from service.cli.situation import Situation
 
 WIDEST_CHANGE = 25
 """Leaves room for an effect's key in a terminal of 100 columns."""
@@ -44,15 +45,16 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def runs_table(runs: Iterable[Run]) -> Table:
-    """Show runs, a row each."""
+def runs_table(runs: Iterable[Run], at: Situation) -> Table:
+    """Show runs, a row each; one that is running on paper only says so."""
     table = _table("thread", "state", "why", "submitted by", "last change (UTC)")
     for run in runs:
-        why = run.reason or run.error or ""
+        why = words.why(run) or words.short(run.error or "", 60)
+        gone = run.state == "running" and at.holder(run.thread_id) is None
         table.add_row(
             Text(run.thread_id, overflow="fold"),
-            _state(run.state),
-            Text(words.short(why, 60)),
+            Text("running, its worker is gone", "yellow") if gone else _state(run.state),
+            Text(why),
             Text(run.submitted_by or "", overflow="fold"),
             words.instant(run.updated_at),
         )
@@ -71,6 +73,21 @@ def approvals_table(approvals: Iterable[Approval], *, now: datetime) -> Table:
             Text("\n".join(words.payload(one.payload)), overflow="fold"),
             "\n".join(one.allowed),
             _expiry(one, now),
+        )
+    return table
+
+
+def every_approval_table(approvals: Iterable[Approval]) -> Table:
+    """Show approvals, decided or not, first asked first."""
+    table = _table("approval", "thread", "what is asked", "how it stands", "asked, decided (UTC)")
+    table.columns[0].no_wrap = True
+    for one in approvals:
+        table.add_row(
+            one.id,
+            Text(one.thread_id, overflow="fold"),
+            Text("\n".join(words.payload(one.payload)), overflow="fold"),
+            Text("\n".join((words.approval(one), *words.decided(one))), overflow="fold"),
+            "\n".join(words.instant(at) for at in (one.opened_at, one.decided_at) if at),
         )
     return table
 
@@ -94,7 +111,7 @@ def show_timeline(console: Console, line: Timeline, *, now: datetime) -> None:
     """Show a run: how it stands, and what happened at every step."""
     run = line.run
     head = Text.assemble((run.thread_id, "bold"), " is ", _state(run.state))
-    head.append(f" ({run.reason})" if run.reason else "")
+    head.append(f" ({words.why(run)})" if run.reason else "")
     if outcome := (line.steps[-1].update.get("outcome") if line.steps else None):
         head.append(f": {outcome}")
     console.print(head)
@@ -114,16 +131,18 @@ def show_advice(console: Console, said: Advice) -> None:
 
 
 def _steps_table(line: Timeline, *, now: datetime) -> Table:
-    table = _table("step", "node", "changed", "starts", "effects, approvals, waits")
-    table.columns[0].justify = table.columns[3].justify = "right"
+    again = any(step.attempts > 1 for step in line.steps)
+    table = _table("step", "node", "changed", *(["starts"] if again else []), "effects, approvals, waits")
+    table.columns[0].justify = "right"
     table.columns[2].max_width = WIDEST_CHANGE
     for step in line.steps:
         standing = step is line.standing
+        starts = str(step.attempts) if step.attempts > 1 else ""
         table.add_row(
             str(step.number),
             Text(", ".join(step.nodes), "yellow" if standing else ""),
-            Text("\n".join(words.changes(step)), overflow="ellipsis"),
-            str(step.attempts) if step.attempts else "",
+            Text("\n".join(words.changes(step)), overflow="fold"),
+            *([starts] if again else []),
             Text("\n".join(_happened(step, line.run, standing=standing, now=now)), overflow="fold"),
         )
     return table
@@ -131,7 +150,7 @@ def _steps_table(line: Timeline, *, now: datetime) -> Table:
 
 def _happened(step: StepView, run: Run, *, standing: bool, now: datetime) -> Sequence[str]:
     lines = [part for one in step.effects for part in (words.effect(one), one.key)]
-    lines += [part for one in step.approvals for part in (words.approval(one), one.id)]
+    lines += [part for one in step.approvals for part in (words.approval(one), *words.decided(one), one.id)]
     if step.waited > timedelta(0):
         lines.append(f"waited {duration(step.waited)}")
     if standing and run.state == "parked":

@@ -4,16 +4,24 @@ How values are shown to people: money with its decimals, durations in two units,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from checkpointing import Approval, EffectRecord
+from checkpointing import Approval, EffectRecord, Entry, Run
+from checkpointing.clock import from_ms
 from graph.timeline import StepView
 
 LONGEST = 40
-"""How many characters of a value are shown."""
-LONGEST_CHANGE = 48
+"""How many characters of a free text are shown; ids, amounts and what a receiver said are never cut."""
+
+WHY_DEAD = {
+    "rejected": "the receiver refused the request",
+    "attempts": "its attempts are used up",
+    "router": "choosing the next step failed",
+}
+"""Words that nobody takes for what an adjuster decided."""
 
 CHANNELS = ("effects", "approvals", "turn")
 """What the record of a step says better than its channels do."""
@@ -34,7 +42,7 @@ def changes(step: StepView) -> list[str]:
     """Return what a step made of the state, a line a key: those whose value is another than before."""
     currency = currency_of({**step.before, **step.update})
     return [
-        short(f"{key}: {value(key, new, currency)}", LONGEST_CHANGE)
+        f"{key}: {value(key, new, currency)}"
         for key, new in step.update.items()
         if key not in CHANNELS and step.before.get(key) != new
     ]
@@ -47,7 +55,7 @@ def currency_of(state: Mapping[str, Any]) -> str:
 
 
 def value(key: str, given: Any, currency: str) -> str:
-    """Return one value of a claim's state in a few words."""
+    """Return one value of a claim's state in a few words, on one line; only a free text is cut."""
     match key, given:
         case ("payout", int()):
             said = money(given, currency)
@@ -61,25 +69,48 @@ def value(key: str, given: Any, currency: str) -> str:
             said = f"{identity} {rest.get('status', '')}"
         case (_, dict() | list()):
             said = f"{len(given)} entries"
-        case _:
+        case _ if key == "id" or key.endswith("_id"):
             said = str(given)
-    return short(said)
+        case _:
+            said = short(str(given))
+    return line(said)
+
+
+def line(text: str) -> str:
+    """Return *text* on one line."""
+    return " ".join(text.split())
 
 
 def short(text: str, longest: int = LONGEST) -> str:
     """Return *text* on one line, cut where it is too long."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    whole = line(text)
+    return whole if len(whole) <= longest else whole[: longest - 1] + "…"
 
 
 def payload(shown: Any) -> list[str]:
-    """Return what is to be approved, a line a fact, with an amount as money."""
+    """Return what is to be approved, a line a fact, with an amount as money; nothing is cut, since all of it is approved."""
     if not isinstance(shown, Mapping):
-        return [short(str(shown))]
-    facts = dict(shown)
-    if isinstance(facts.get("amount"), int) and isinstance(facts.get("currency"), str):
-        facts["amount"] = money(facts["amount"], facts.pop("currency"))
-    return [f"{name}: {short(str(fact))}" for name, fact in sorted(facts.items(), key=lambda item: item[0] != "amount")]
+        return [line(str(shown))]
+    return [f"{name}: {fact}" for name, fact in _facts(shown).items()]
+
+
+def edited(shown: Any, made: Any) -> list[str]:
+    """Return what an edit changed, a line a key, old and new."""
+    if not isinstance(shown, Mapping) or not isinstance(made, Mapping):
+        return [f"{line(str(shown))} → {line(str(made))}"]
+    old, new = _facts(shown), _facts(made)
+    return [
+        f"{name}: {old.get(name, 'nothing')} → {new.get(name, 'nothing')}"
+        for name in dict.fromkeys((*old, *new))
+        if old.get(name) != new.get(name)
+    ]
+
+
+def why(run: Run) -> str:
+    """Return why a run is dead or parked, in words; empty where nothing is to be said."""
+    if run.state == "dead" and run.reason:
+        return WHY_DEAD.get(run.reason, run.reason.replace("_", " "))
+    return run.reason or ""
 
 
 def effect(record: EffectRecord) -> str:
@@ -102,7 +133,55 @@ def approval(one: Approval) -> str:
         case "expired":
             return f"{one.name}: expired, which counts as {one.on_expiry}"
         case "superseded":
-            was = f" after {kind} by {one.decided_by}" if kind else ""
+            was = f" after {kind} by {one.decided_by or 'nobody: its time was over'}" if kind else ""
             return f"{one.name}: superseded{was}, the payload changed"
         case _:
             return f"{one.name}: waits for a decision"
+
+
+def decided(one: Approval) -> list[str]:
+    """Return what a decision says beyond its kind, a line each: what an edit changed, and the reason."""
+    decision = one.decision or {}
+    changed = edited(one.payload, decision.get("payload")) if decision.get("type") == "edit" else []
+    return [*changed, *([f"reason: {line(str(decision['reason']))}"] if decision.get("reason") else [])]
+
+
+def _facts(shown: Mapping[str, Any]) -> dict[str, str]:
+    """Return a payload's facts as text, the amount in front and as money."""
+    facts = dict(shown)
+    if isinstance(facts.get("amount"), int) and isinstance(facts.get("currency"), str):
+        facts["amount"] = money(facts["amount"], facts.pop("currency"))
+    return {name: line(str(fact)) for name, fact in sorted(facts.items(), key=lambda item: item[0] != "amount")}
+
+
+def effect_in_full(record: EffectRecord) -> list[str]:
+    """Return all there is to know about an effect, a line a fact; amounts stand in minor units, as they were sent."""
+    outcome = "none yet"
+    if record.declined is not None:
+        outcome = f"declined: {line(record.declined)}"
+    elif record.state == "settled":
+        outcome = json.dumps(record.outcome, ensure_ascii=False)
+    return [
+        f"{record.key} is {record.state.replace('_', ' ')}",
+        f"  effect     {record.effect}, of thread {record.thread_id}",
+        f"  arguments  {json.dumps(record.arguments, ensure_ascii=False)}",
+        f"  outcome    {outcome}",
+        f"  approval   {record.approval_id or 'none'}",
+        f"  calls      {record.calls}",
+        f"  replays    {record.replays}",
+        f"  claimed    {instant(record.claimed_at)} UTC",
+        f"  settled    {f'{instant(record.settled_at)} UTC' if record.settled_at else 'not yet'}",
+    ]
+
+
+def entry(one: Entry) -> list[str]:
+    """Return an entry of the audit: who did what when, and below it what it is about."""
+    said = [] if one.subject == one.thread_id else [one.subject]
+    said += [f"{name} {_digest(str(value))}" for name, value in one.body.items() if value not in (None, "")]
+    head = f"{one.seq:>4}  {instant(from_ms(one.at_ms))}  {one.event:<18} {one.actor}".rstrip()
+    return [head, f"      {', '.join(said)}"] if said else [head]
+
+
+def _digest(text: str) -> str:
+    """Return a SHA-256 by its first 16 digits, as keys have it, and any other text as it is."""
+    return text[:16] if len(text) == 64 and not set(text) - set("0123456789abcdef") else line(text)

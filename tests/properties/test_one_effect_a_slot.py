@@ -70,7 +70,7 @@ def test_any_graph_and_any_history(engine: str, new_url: Callable[[], str]) -> N
         max_examples=examples(engine),
         deadline=None,
         derandomize="COUNTERFOIL_EXAMPLES" not in os.environ,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
         print_blob=True,
     )
     @given(plans)

@@ -11,6 +11,7 @@ import pytest
 
 from checkpointing import Journal
 from service.cli.documents import run_document
+from service.cli.situation import situation
 from tests.service.conftest import EXAMPLES, Cli, Filed, environment, in_process
 from tools.claim_models import EstimateLine
 from tools.sandbox import SandboxControl, SandboxProcess
@@ -112,7 +113,7 @@ def test_the_documents_are_stored_and_the_state_holds_references(
         f"{r['name']} {claim.claim_id}".encode() for r in references
     ]
     assert len(references) == 3
-    assert run_document(journal, run)["state"] == shown["state"] == "parked"
+    assert run_document(run, situation(journal))["state"] == shown["state"] == "parked"
 
 
 def _decide_until_it_ends(cli: Cli, filed: Filed, control: SandboxControl) -> int:

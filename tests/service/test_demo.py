@@ -122,7 +122,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     demo = started("--keep", "kept", folder=tmp_path)
     story, complaints = demo.communicate(timeout=30)
 
-    assert demo.returncode == 1
+    assert demo.returncode == 2
     assert complaints.startswith("counterfoil: kept is in use")
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["mine.txt"]
     assert "claim-0042" not in story
@@ -147,7 +147,7 @@ def test_on_a_server_that_was_given_it_uses_a_schema_of_its_own(
 
 
 def test_a_worker_that_fails_is_shown_with_what_it_said() -> None:
-    with set_up("sqlite", None, Settings()) as stage:
+    with set_up("sqlite", None, Settings()) as stage, opened(stage.settings):
         worker = stage.start("show", "show", "claim-0000")
         with pytest.raises(DemoFailed, match="show ended with exit code 2") as failed:
             worker.end()

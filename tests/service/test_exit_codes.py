@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from service.settings import load_settings
 from service.submission import accept, read_submission
 from service.wiring import wired
 from tests.service.conftest import Cli, Filed, Said, approval_of, environment, in_process
+from tools.claims_system import ClaimsSystem
 from tools.sandbox import SandboxControl, SandboxProcess
 
 Make = Callable[..., Filed]
@@ -128,8 +130,9 @@ def test_a_held_thread_is_busy_and_a_decision_is_recorded_all_the_same(
     waited = cli("resume", claim.thread_id, "--wait", "0.3", code=4)
 
     assert f"Worker {lease.owner} holds the thread and carries it on." in approved.stdout
-    assert f"is held by {lease.owner}" in busy.line
-    assert [f"held by {lease.owner}" in line for line in waited.stderr.splitlines()] == [True, True]
+    assert f"thread '{claim.thread_id}' is held for another " in busy.line
+    assert re.search(rf" s by {lease.owner}; counterfoil resume {claim.thread_id} --wait \d\d$", busy.line)
+    assert [f" s by {lease.owner}; " in line for line in waited.stderr.splitlines()] == [True, True]
     assert control.payments(claim.claim_id) == []
     journal.leases.give_back(lease)
     assert "is done: paid" in cli("resume", claim.thread_id).stdout
@@ -139,7 +142,8 @@ def test_a_thread_held_at_its_submission_is_admitted_and_resumed_later(cli: Cli,
     claim = filed()
     lease = journal.leases.take(thread_lease(claim.thread_id))
 
-    assert "is held by" in cli(*claim.submit, code=4).line
+    assert f"is being carried on by {lease.owner}, which holds it for another " in cli(*claim.submit, code=4).line
+    assert f"is being carried on by {lease.owner}" in cli(*claim.submit, code=4).line
     assert f"Worker {lease.owner} carries the run on." in cli("show", claim.thread_id).stdout
     journal.leases.give_back(lease)
     shown = cli("show", claim.thread_id).stdout
@@ -158,7 +162,7 @@ def test_resume_waits_for_the_lease_of_a_dead_worker(cli: Cli, filed: Make, url:
 
     said = cli("resume", claim.thread_id, "--wait", "30")
 
-    assert "waiting: thread:" in said.stderr
+    assert f"waiting: thread '{claim.thread_id}' is held" in said.stderr
     assert "is done: paid" in said.stdout
 
 
@@ -168,7 +172,9 @@ def test_a_claims_system_that_does_not_answer_leaves_nothing_and_submitting_agai
     claim = filed()
     nowhere = in_process({**settings, "COUNTERFOIL_CLAIMS_URL": "http://127.0.0.1:1"})
 
-    assert "got no answer" in nowhere(*claim.submit, code=4).line
+    said = nowhere(*claim.submit, code=4)
+    assert "got no answer" in said.line
+    assert "is it running? Start one with counterfoil sandbox, or set COUNTERFOIL_CLAIMS_URL" in said.line
     assert journal.runs.list() == []
     assert "is parked" in cli(*claim.submit).stdout
 
@@ -206,8 +212,9 @@ def test_stopped_before_the_admission_submitting_again_completes(
     assert "is parked" in cli(*claim.submit).stdout
 
 
-def test_stopped_after_the_admission_resume_completes(
-    cli: Cli, settings: dict[str, str], filed: Make, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("again", ["resume", "submit"])
+def test_stopped_after_the_admission_resume_and_submit_complete(
+    cli: Cli, settings: dict[str, str], filed: Make, monkeypatch: pytest.MonkeyPatch, again: str
 ) -> None:
     claim = filed()
     for name, value in settings.items():
@@ -219,7 +226,49 @@ def test_stopped_after_the_admission_resume_completes(
         next(stream)
         stream.close()  # type: ignore[attr-defined]  # a generator
 
-    assert "(state admitted)" in cli(*claim.submit, code=2).line
+    arguments = claim.submit if again == "submit" else ("resume", claim.thread_id)
+    assert "is parked" in cli(*arguments).stdout
+
+
+def test_a_submit_that_was_killed_is_carried_on_by_the_same_command(
+    url: str, cli: Cli, filed: Make, sandbox: SandboxProcess, control: SandboxControl, tmp_path: Path, journal: Journal
+) -> None:
+    """Its run is running and its lease live: busy; once the lease is over, the same command carries the run on."""
+    claim = filed()
+    control.fault("claims", "hold_before", method="GET")
+    with started(*claim.submit, url=url, sandbox=sandbox, folder=tmp_path, COUNTERFOIL_LEASE_SECONDS="30") as process:
+        control.wait_held()
+        process.kill()
+    control.release()
+
+    assert "is being carried on by" in cli(*claim.submit, code=4).line
+    with journal.store.transaction("test.expire") as tx:
+        tx.all("update leases set expires_ms = 0")
+    assert "running, its worker is gone" in squeezed(cli("list").stdout)
+    assert "is parked" in cli(*claim.submit).stdout
+    assert journal.runs.get(claim.thread_id).resumes == 1
+
+
+def test_a_node_that_fails_is_one_line_and_says_how_the_run_stands(
+    cli: Cli, filed: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = filed()
+
+    def broken(_self: ClaimsSystem, _number: str) -> None:
+        raise KeyError("claim")
+
+    monkeypatch.setattr(ClaimsSystem, "policy", broken)
+    said = cli(*claim.submit, code=1)
+
+    assert said.stderr.splitlines()[-1] == (
+        f"counterfoil: node failed: KeyError: 'claim' (in fetch_policy); the run is admitted with 1 attempt used; "
+        f"see counterfoil show {claim.thread_id}"
+    )
+    assert "Traceback" not in said.stderr
+    assert cli("resume", claim.thread_id, "--json", code=1).document["error"]["type"] == "NodeFailed"
+    assert "Traceback" in cli("--debug", "resume", claim.thread_id, code=1).stderr
+    assert " starts " in cli("show", claim.thread_id).stdout
+    monkeypatch.undo()
     assert "is parked" in cli("resume", claim.thread_id).stdout
 
 
@@ -255,6 +304,33 @@ def test_an_effect_in_doubt_parks_until_somebody_says_what_happened(
     assert len(control.messages(claim.claim_id)) == 1
 
 
+def test_resolving_an_effect_names_every_run_that_was_woken(
+    cli: Cli, filed: Make, control: SandboxControl, journal: Journal
+) -> None:
+    """Two threads may wait for one effect, where its identity is a business one (`once=`)."""
+    first, second = filed(), filed()
+    for claim in (first, second):
+        cli(*claim.submit)
+    control.fault("emails", "drop_before", match=first.claim_id, times=3)
+    cli("approve", approval_of(cli, first), *AS, code=4)
+    age(journal, first.thread_id, "notify", timedelta(days=2))
+    cli("resume", first.thread_id)
+    (key,) = [
+        effect["key"] for effect in cli("effects", first.thread_id, "--json").document if effect["state"] == "in_doubt"
+    ]
+    with journal.store.transaction("test.wait") as tx:
+        tx.all(
+            "update runs set reason = 'in_doubt', waits_for = :key where thread_id = :thread_id",
+            key=key,
+            thread_id=second.thread_id,
+        )
+
+    said = cli("effects", "resolve", key, "--nothing-happened", "--as", "operator-3").stdout
+
+    for claim in (first, second):
+        assert f"  counterfoil resume {claim.thread_id}\n" in said
+
+
 def test_a_dead_letter_is_wrong_until_it_is_redriven(
     cli: Cli, filed: Make, journal: Journal, settings: dict[str, str], control: SandboxControl
 ) -> None:
@@ -264,8 +340,15 @@ def test_a_dead_letter_is_wrong_until_it_is_redriven(
 
     died = refused("approve", approval_of(cli, claim), *AS, code=1)
     assert "Stripe" in died.stderr.splitlines()[-1]
-    assert "is a dead letter (rejected)" in cli("resume", claim.thread_id, code=1).line
+    assert "is a dead letter (the receiver refused the request)" in cli("resume", claim.thread_id, code=1).line
     assert [run["thread_id"] for run in cli("list", "--state", "dead", "--json").document] == [claim.thread_id]
+    for command in (("list",), ("show", claim.thread_id)):
+        assert "the receiver refused the request" in squeezed(cli(*command).stdout)
+        assert "(rejected)" not in cli(*command).stdout
+    assert (
+        f"(state dead); nothing was changed. See counterfoil show {claim.thread_id}; mend"
+        in cli(*claim.submit, code=2).line
+    )
     redriven = cli("redrive", claim.thread_id, "--as", "operator-3", "--reason", "the right key")
     assert f"counterfoil resume {claim.thread_id}" in redriven.stdout
     assert "is done: paid" in cli("resume", claim.thread_id).stdout
@@ -313,9 +396,11 @@ def test_documents_that_cannot_be_stored_are_one_line_and_submitting_again_compl
     assert "is parked" in cli(*claim.submit).stdout
 
 
-def test_the_command_is_installed_and_ends_with_its_code(sandbox: SandboxProcess, tmp_path: Path) -> None:
+def test_the_command_is_installed_and_ends_with_its_code(
+    sandbox: SandboxProcess, tmp_path: Path, new_postgres: Callable[[], str]
+) -> None:
     """Through a process, as a script does it: no traceback, one line, the exit code."""
-    url = f"sqlite:///{tmp_path}/claims.db"
+    url = new_postgres()
     said = command("show", "claim-0000", url=url, sandbox=sandbox, folder=tmp_path)
 
     assert said == Said(2, "", "counterfoil: there is no run for thread 'claim-0000'; see counterfoil list\n")
@@ -328,7 +413,12 @@ def command(*arguments: str, url: str, sandbox: SandboxProcess, folder: Path) ->
     return Said(process.returncode, stdout, stderr)
 
 
-def started(*arguments: str, url: str, sandbox: SandboxProcess, folder: Path) -> subprocess.Popen[str]:
+def squeezed(table: str) -> str:
+    """Return what a table says, wherever it broke its lines."""
+    return " ".join(table.split())
+
+
+def started(*arguments: str, url: str, sandbox: SandboxProcess, folder: Path, **more: str) -> subprocess.Popen[str]:
     """Start the installed command."""
     return subprocess.Popen(
         [str(Path(sys.executable).with_name("counterfoil")), *arguments],
@@ -336,7 +426,7 @@ def started(*arguments: str, url: str, sandbox: SandboxProcess, folder: Path) ->
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        env={**os.environ, **environment(url, sandbox.url, folder)},
+        env={**os.environ, **environment(url, sandbox.url, folder), **more},
     )
 
 

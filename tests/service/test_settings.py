@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
+from checkpointing import open_journal
+from service.setting_names import OF_THE_TESTS
 from service.settings import Settings, load_settings
 from tests.service.conftest import in_process
 
+ROOT = Path(__file__).resolve().parents[2]
 SECRET = "open-sesame"  # noqa: S105  # nobody's
 WRONG_URLS = [
     f"postgresql://claims:{SECRET}%zz@localhost/claims",
@@ -55,6 +59,8 @@ def test_a_wrong_variable_is_named(name: str, value: str) -> None:
 
 
 def test_a_place_for_documents_that_cannot_be_is_one_line() -> None:
+    open_journal("sqlite:///counterfoil.db").close()
+
     said = in_process({"COUNTERFOIL_ARTEFACTS": "moon://documents"})("list", code=2)
 
     assert "cannot keep artefacts at moon://…: Protocol not known: moon" in said.line
@@ -64,8 +70,92 @@ def test_a_dotenv_file_is_read_and_url_wins(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("COUNTERFOIL_URL=sqlite:///from-dotenv.db\n")
     cli = in_process({})
 
-    assert "from-dotenv.db" in cli("list").stdout
-    assert "given.db" in cli("--url", "sqlite:///given.db", "list").stdout
+    assert "no journal at from-dotenv.db" in cli("list", code=2).line
+    for arguments in (
+        ("--url", "sqlite:///given.db", "list"),
+        ("list", "--url", "sqlite:///given.db"),
+        ("list", "--url=sqlite:///given.db"),
+    ):
+        assert "no journal at given.db" in cli(*arguments, code=2).line
+
+
+def test_looking_makes_no_journal(tmp_path: Path) -> None:
+    for command in (
+        ("list",),
+        ("approvals",),
+        ("effects",),
+        ("show", "claim-0042"),
+        ("audit", "verify"),
+        ("resume", "c"),
+    ):
+        assert "no journal at counterfoil.db: counterfoil submit makes one" in in_process({})(*command, code=2).line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("claims.db", "sqlite:///claims.db"), ("/var/lib/claims.db", "sqlite:////var/lib/claims.db")]
+)
+def test_a_file_in_place_of_a_url_is_answered_with_the_url(given: str, meant: str) -> None:
+    said = in_process({})("--url", given, "list", code=2)
+
+    assert said.line == f"counterfoil: COUNTERFOIL_URL: {given!r} is not a URL; did you mean {meant}?"
+
+
+@pytest.mark.parametrize("name", ["STRIPE_URL", "MAIL_URL", "CLAIMS_URL"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://me:{SECRET}@127.0.0.1:8042",
+        f"http://me:a/{SECRET}@127.0.0.1:8042",
+        f"http://127.0.0.1:8042?key={SECRET}",
+        f"http://127.0.0.1:8042#{SECRET}",
+        f"http://127.0.0.1:{SECRET}",
+        f"ftp://127.0.0.1/{SECRET}",
+        SECRET,
+    ],
+)
+def test_a_url_outside_that_holds_a_secret_is_refused_without_it(name: str, url: str) -> None:
+    said = in_process({f"COUNTERFOIL_{name}": url})("list", code=2)
+
+    assert said.line.startswith(f"counterfoil: COUNTERFOIL_{name}: ")
+    assert SECRET not in said.line
+
+
+def test_a_misspelt_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    said = in_process({"COUNTERFOIL_STRIPE_KAY": SECRET})("list", code=2)
+    assert said.line == (
+        "counterfoil: there is no setting COUNTERFOIL_STRIPE_KAY (in the environment); did you mean COUNTERFOIL_STRIPE_KEY?"
+    )
+
+    (tmp_path / ".env").write_text(f"COUNTERFOIL_LEASE_SECOND={SECRET}\nOTHER=1\n")
+    said = in_process({})("list", code=2)
+    assert said.line == (
+        "counterfoil: there is no setting COUNTERFOIL_LEASE_SECOND (in .env); did you mean COUNTERFOIL_LEASE_SECONDS?"
+    )
+
+
+def test_the_example_is_the_defaults(tmp_path: Path) -> None:
+    example = (ROOT / ".env.example").read_text()
+    (tmp_path / ".env").write_text(example.replace("# COUNTERFOIL", "COUNTERFOIL"))
+
+    assert load_settings() == Settings(_env_file=None)  # type: ignore[call-arg]  # pydantic-settings' own
+
+
+def test_the_names_of_the_tests_are_no_slips(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OF_THE_TESTS:
+        monkeypatch.setenv(name, "1")
+
+    assert load_settings().place == "counterfoil.db"
+
+
+def test_every_setting_stands_in_its_page_and_in_the_example_with_its_default() -> None:
+    page, example = (ROOT / "docs" / "settings.md").read_text(), (ROOT / ".env.example").read_text()
+    for field, value in Settings():
+        default = value.get_secret_value() if isinstance(value, SecretStr) else value
+        shown = "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
+        name = f"COUNTERFOIL_{field.upper()}"
+        assert f"| `{name}` | {f'`{shown}`' if shown else 'none'} |" in page
+        assert f"\n# {name}={shown}\n" in example
 
 
 def test_a_dotenv_file_that_is_no_text_is_named(tmp_path: Path) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 
+from checkpointing import Journal
+from checkpointing.store import Store
 from service.cli import words
 from tests.service.conftest import Cli, Filed, approval_of, in_process
 from tools.sandbox import SandboxControl
@@ -33,8 +38,11 @@ COMMANDS = (
     "edit",
     "demo",
     "sandbox",
+    "sandbox later",
     "effects list",
+    "effects show",
     "effects resolve",
+    "audit show",
     "audit verify",
 )
 
@@ -48,7 +56,13 @@ def test_a_parked_run_shows_what_it_waits_for_and_the_next_command(cli: Cli, fil
     lines = said.stdout.splitlines()
     assert lines[0] == f"{claim.thread_id} is parked (approval)"
     assert any("payout: waits for a decision" in line for line in lines)
-    assert lines[-2] == f"  counterfoil approve {approval_of(cli, claim)} --as NAME"
+    approval = approval_of(cli, claim)
+    assert lines[-3:] == [
+        f"  counterfoil approve {approval} --as NAME",
+        f"  counterfoil reject {approval} --as NAME",
+        f"  counterfoil edit {approval} --as NAME --payload JSON",
+    ]
+    assert "starts" not in said.stdout
     assert max(len(line) for line in lines) <= 100
 
 
@@ -83,6 +97,118 @@ def test_a_changed_claim_shows_the_superseded_round(cli: Cli, filed: Make, contr
     cli("approve", approval_of(cli, claim), *AS)
 
     assert "facts: lapsed" in cli("show", claim.thread_id).stdout
+
+
+def test_an_edit_is_shown_as_old_and_new_with_its_reason(cli: Cli, filed: Make) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    (asked,) = cli("approvals", "--json").document
+    payload = json.dumps({**asked["payload"], "amount": 1500_00})
+
+    cli("edit", asked["id"], *AS, "--payload", payload, "--reason", "the door was dented before")
+
+    said = cli("show", claim.thread_id).stdout
+    assert "amount: 1840.00 EUR → 1500.00 EUR" in said
+    assert "reason: the door was dented before" in said
+    assert "payee: " not in said, "what was not edited is not repeated"
+    for ids in ((), (claim.thread_id,)):
+        assert "payout: edit by" in cli("approvals", "--all", *ids).stdout
+    (decided,) = cli("approvals", "--all", "--json").document
+    assert decided["decision"]["reason"] == "the door was dented before"
+    assert cli("approvals", claim.thread_id, "--json").document == []
+
+
+def test_a_rejection_is_shown_with_its_reason(cli: Cli, filed: Make) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    cli("reject", approval_of(cli, claim), *AS, "--reason", "Not this car.")
+
+    assert "reason: Not this car." in cli("show", claim.thread_id).stdout
+
+
+def test_an_unknown_thread_has_no_approvals_and_no_audit(cli: Cli, filed: Make) -> None:
+    cli(*filed().submit)
+
+    for command in (("approvals", "--all", "claim-0"), ("approvals", "claim-0"), ("audit", "show", "claim-0")):
+        assert "there is no run for thread 'claim-0'" in cli(*command, code=2).line
+
+
+def test_superseded_rounds_are_shown_where_they_were_asked(cli: Cli, filed: Make, journal: Journal) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    approval = approval_of(cli, claim)
+    with journal.store.transaction("test.supersede") as tx:
+        tx.all("update approvals set state = 'superseded' where id = :id", id=approval)
+
+    assert "payout: superseded, the payload changed" in cli("show", claim.thread_id).stdout
+
+
+def test_the_audit_says_who_did_what_when(cli: Cli, filed: Make) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    cli("approve", approval_of(cli, claim), *AS)
+
+    said = cli("audit", "show", claim.thread_id).stdout
+    entries = cli("audit", "show", claim.thread_id, "--json").document
+
+    assert re.match(r"   1  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  run\.admit +intake\n", said)
+    assert re.search(r"approval\.decide +adjuster-17\n +apr_", said)
+    assert (entries[0]["seq"], entries[0]["event"], entries[0]["actor"]) == (1, "run.admit", "intake")
+    assert ("approval.decide", "adjuster-17") in [(e["event"], e["actor"]) for e in entries]
+    assert all(e["at"].endswith("+00:00") for e in entries)
+
+
+def test_an_effect_is_shown_in_full(cli: Cli, filed: Make) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    approval = approval_of(cli, claim)
+    cli("approve", approval, *AS)
+    key = next(e["key"] for e in cli("effects", "--json").document if e["effect"] == "pay")
+
+    said = cli("effects", "show", key).stdout
+
+    assert said.startswith(f"{key} is settled\n")
+    for shown in (
+        '"amount": 184000',
+        f"approval   {approval}",
+        "calls      1",
+        "replays    0",
+        f"thread {claim.thread_id}",
+    ):
+        assert shown in said
+    assert cli("effects", "show", key, "--json").document["key"] == key
+    assert "there is no effect with key 'k'" in cli("effects", "show", "k", code=2).line
+
+
+def test_a_declined_payment_says_why_uncut(cli: Cli, filed: Make) -> None:
+    claim = filed(lambda content: content["claim"]["claimant"].update(payee="acct_closed1"))
+    cli(*claim.submit)
+    cli("approve", approval_of(cli, claim), *AS)
+
+    said = " ".join(cli("effects").stdout.split())
+    assert "declined: Stripe: " in said
+    assert "…" not in said
+
+
+def test_listing_as_json_takes_as_many_queries_for_many_runs_as_for_one(
+    cli: Cli, filed: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    read = Store.reading
+    monkeypatch.setattr(Store, "reading", lambda store: asked.append("") or read(store))
+    counts = []
+    for _ in range(2):
+        cli(*filed().submit)
+        asked.clear()
+        runs = cli("list", "--json").document
+        assert all(len(run["next"]["commands"]) == 3 for run in runs)
+        counts.append(len(asked))
+
+    assert counts[0] == counts[1]
+
+
+def test_the_version_is_printed() -> None:
+    assert in_process({})("--version").stdout == f"counterfoil {version('counterfoil')}\n"
 
 
 def test_approvals_show_money_and_their_json_has_minor_units(cli: Cli, filed: Make) -> None:
@@ -129,10 +255,14 @@ def test_effects_are_listed_with_and_without_the_word_list(cli: Cli, filed: Make
     assert cli("effects", "--json").document == cli("effects", "list", "--json").document
 
 
-def test_an_empty_journal_says_so(cli: Cli) -> None:
-    assert cli("list").stdout.startswith("There is no run in ")
-    assert cli("approvals").stdout == "Nothing waits for a decision.\n"
-    assert cli("effects").stdout == "There is no effect yet.\n"
+@pytest.mark.usefixtures("journal")
+def test_an_empty_journal_says_so_and_which_it_is(cli: Cli, url: str) -> None:
+    place = url.removeprefix("sqlite:///")
+
+    assert cli("list").stdout == f"There is no run in {place}.\n"
+    assert cli("approvals").stdout == f"Nothing waits for a decision in {place}.\n"
+    assert cli("approvals", "--all").stdout == f"Nothing was ever asked in {place}.\n"
+    assert cli("effects").stdout == f"There is no effect yet in {place}.\n"
     assert [cli(c, "--json").document for c in ("list", "approvals", "effects")] == [[], [], []]
 
 
@@ -174,6 +304,8 @@ def test_money_has_its_decimals(amount: int, shown: str) -> None:
         ("payment", {"declined": "closed\naccount"}, "declined: closed account"),
         ("claim", {"id": "0042", "status": "open", "currency": "EUR"}, "0042 open"),
         ("note", "x" * 100, "x" * 39 + "…"),
+        ("claim_id", "x" * 100, "x" * 100),
+        ("payment", {"declined": "y" * 100}, "declined: " + "y" * 100),
         ("documents", [1, 2, 3], "3 entries"),
     ],
 )

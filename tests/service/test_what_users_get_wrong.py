@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -12,7 +13,9 @@ import pytest
 
 from checkpointing import Journal
 from tests.service.conftest import Cli, Filed, approval_of
-from tools.sandbox import SandboxControl
+from tools.claim_file import load_claim_file
+from tools.claims_system import ClaimsSystem
+from tools.sandbox import SandboxControl, SandboxProcess
 
 Change = Callable[[dict[str, Any]], object]
 Make = Callable[..., Filed]
@@ -108,6 +111,19 @@ def test_nobody_is_named(cli: Cli, filed: Make, unchanged: Callable[[], Any]) ->
                 assert said.stdout == ""
 
 
+def test_who_submits_is_the_one_named_or_logged_in(
+    cli: Cli, filed: Make, journal: Journal, unchanged: Callable[[], Any]
+) -> None:
+    anonymous, named = filed(), filed()
+    with unchanged():
+        assert "needs --as NAME" in cli("submit", str(named.path), "--thread", named.thread_id, "--as", "", code=2).line
+    cli("submit", str(anonymous.path), "--thread", anonymous.thread_id)
+    cli("submit", str(named.path), "--thread", named.thread_id, "--as", "clerk-1")
+
+    assert journal.runs.get(anonymous.thread_id).submitted_by == getpass.getuser()
+    assert journal.runs.get(named.thread_id).submitted_by == "clerk-1"
+
+
 def test_the_same_claim_twice(cli: Cli, filed: Make, unchanged: Callable[[], Any]) -> None:
     claim = filed()
     cli(*claim.submit)
@@ -120,12 +136,42 @@ def test_the_same_claim_twice(cli: Cli, filed: Make, unchanged: Callable[[], Any
     assert f"counterfoil resume {claim.thread_id}" in said.line
 
 
+@pytest.mark.parametrize("what", ["estimate", "documents"])
+def test_the_same_claim_with_other_content(cli: Cli, filed: Make, unchanged: Callable[[], Any], what: str) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    content = json.loads(claim.path.read_text())
+    if what == "estimate":
+        content["claim"]["estimate"][0]["amount"] += 1
+    else:
+        content["claim"]["documents"].pop()
+    claim.path.write_text(json.dumps(content))
+
+    with unchanged():
+        said = cli(*claim.submit, code=2)
+
+    assert f"claim {claim.claim_id} was already submitted for thread '{claim.thread_id}' (state parked)" in said.line
+    assert "this file's content differs from what was filed then" in said.line
+
+
+def test_a_claim_that_the_sandbox_has_loaded_for_its_own_thread(cli: Cli, filed: Make, sandbox: SandboxProcess) -> None:
+    claim = filed()
+    file = load_claim_file(claim.path)
+    ClaimsSystem(sandbox.url).file(file.claim, file.policy, reference=claim.thread_id)
+
+    said = cli("submit", str(claim.path), "--thread", "t", "--as", "intake", code=2)
+
+    assert f"is filed for thread '{claim.thread_id}' (sandbox --load does that)" in said.line
+    assert said.line.endswith(f"Submit it with --thread {claim.thread_id}")
+    assert "is parked" in cli(*claim.submit).stdout
+
+
 def test_another_claim_under_a_used_thread_id(cli: Cli, filed: Make, unchanged: Callable[[], Any]) -> None:
     first, second = filed(), filed()
     cli(*first.submit)
 
     with unchanged():
-        said = cli("submit", str(second.path), "--thread", first.thread_id, "--json", code=2)
+        said = cli("submit", str(second.path), "--thread", first.thread_id, "--as", "i", "--json", code=2)
 
     assert said.document["error"]["type"] == "InputChanged"
     assert "was admitted with other input (state parked)" in said.document["error"]["message"]
@@ -136,7 +182,7 @@ def test_a_claim_that_another_thread_has(cli: Cli, filed: Make, unchanged: Calla
     cli(*claim.submit)
 
     with unchanged():
-        said = cli("submit", str(claim.path), "--thread", "another", code=2)
+        said = cli("submit", str(claim.path), "--thread", "another", "--as", "intake", code=2)
 
     assert f"was submitted for thread '{claim.thread_id}'" in said.line
 
@@ -212,7 +258,7 @@ def test_what_is_no_claim_file_at_all(cli: Cli, unchanged: Callable[[], Any], tm
             "empty.json": "is not JSON",
             ".": "is a folder",
         }.items():
-            said = cli("submit", str(tmp_path / name), "--thread", "t", code=2)
+            said = cli("submit", str(tmp_path / name), "--thread", "t", "--as", "intake", code=2)
             assert why in said.line
 
 
@@ -240,8 +286,14 @@ def test_a_finding_that_says_nothing_or_too_much(cli: Cli, unchanged: Callable[[
         for finding in ((), ("--nothing-happened", "--happened", "{}")):
             said = cli("effects", "resolve", "k", "--as", "operator-3", *finding, code=2)
             assert "either --happened JSON" in said.line
-        said = cli("effects", "resolve", "k", "--as", "o", "--happened", "yes", code=2)
-        assert "--happened takes JSON" in said.line
+        for given, why in {
+            "yes": "--happened takes JSON",
+            "NaN": "is not JSON",
+            "1e400": "is not JSON",
+            "[1e400]": "is not JSON",
+        }.items():
+            said = cli("effects", "resolve", "k", "--as", "o", "--happened", given, code=2)
+            assert why in said.line
 
 
 def test_a_run_that_is_no_dead_letter_is_not_redriven(cli: Cli, filed: Make, unchanged: Callable[[], Any]) -> None:

@@ -35,7 +35,7 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.sandbox", description="The outside world, on one port.")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8642, help="0 takes a free port")
+    parser.add_argument("--port", type=int, default=8042, help="0 takes a free port")
     parser.add_argument("--database", type=Path, required=True, help="SQLite file; made if it is not there")
     parser.add_argument("--port-file", type=Path, help="the port is written here once connections are taken")
     parser.add_argument("--until-stdin-ends", action="store_true", help="end when the process that started it does")

@@ -92,6 +92,10 @@ class SandboxStore:
         try:
             self._connection = _opened(path)
         except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise DatabaseUnusable(
+                    f"another sandbox uses {path}; end it, or give this one a file of its own"
+                ) from error
             raise DatabaseUnusable(f"{path} cannot be held by this sandbox: {error}") from error
 
     @contextmanager

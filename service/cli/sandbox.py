@@ -1,0 +1,151 @@
+"""The commands about the sandbox: running it, and letting happen to a claim what its `later.json` says."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from checkpointing.errors import Refused, Rejected, Unreachable
+from service.cli import words
+from service.cli.exits import ending
+from service.cli.options import settings_of
+from service.demo import EXAMPLES
+from tools.claim_file import ClaimFile, load_claim_file
+from tools.claim_models import EstimateLine, Record
+from tools.claims_system import ClaimsSystem
+from tools.sandbox import SandboxControl, serve
+
+
+class SandboxUnusable(Refused, OSError):
+    """The sandbox cannot start here: the port is taken, or the file is another's."""
+
+
+class LaterUnreadable(Refused, ValueError):
+    """The file that says what happens later is not there, or is none."""
+
+
+class ClaimNotThere(Refused, LookupError):
+    """The sandbox does not take the change: it has no such claim."""
+
+
+class Later(Record):
+    """What a `later.json` says."""
+
+    withdraw: bool = False
+    estimate: tuple[EstimateLine, ...] = ()
+
+
+@ending
+def sandbox(
+    context: typer.Context,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free port.")] = 8042,
+    database: Annotated[Path, typer.Option(metavar="FILE", help="Its SQLite file; made if it is not there.")] = Path(
+        "sandbox.db"
+    ),
+    load: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="File every claim in this folder of claim folders."),
+    ] = None,
+) -> None:
+    """
+    Run the outside world on one port: a payment provider, a mail service and the carrier's claims system.
+
+    It counts the money that moved and misbehaves when told to. It runs until Ctrl-C and keeps everything in its file. The other
+    commands find it where it listens by default. With --load every claim is filed for the thread `claim-ID`, and can be submitted for that
+    thread only; without it `counterfoil submit` files the claim itself.
+
+    Example: counterfoil sandbox --load examples/claims
+    """
+    if context.invoked_subcommand:
+        return
+    files = _claim_files(load) if load else []
+
+    def ready(url: str) -> None:
+        typer.echo(f"sandbox listening on {url}")
+        # The server takes calls only when this function has returned, hence the thread.
+        threading.Thread(target=_file_all, args=(files, url), daemon=True).start()
+
+    try:
+        serve(host, port, database, ready)
+    except OSError as error:
+        raise SandboxUnusable(f"sandbox: {error}") from error
+
+
+@ending
+def later(
+    context: typer.Context,
+    claim_id: Annotated[str, typer.Argument(metavar="CLAIM", help="The claim's id, as in 0048.")],
+    folder: Annotated[
+        Path,
+        typer.Option("--claims", metavar="DIR", help="The folder of claim folders.", show_default="examples/claims"),
+    ] = EXAMPLES,
+) -> None:
+    """
+    Let happen to a claim what its later.json says: the claimant withdraws it, or the repairer's estimate grows.
+
+    It changes the claim at the running sandbox, as the outside world would while the run waits. Play it after `counterfoil submit` and
+    before `counterfoil approve`; of the examples, 0048 and 0049 have one.
+
+    Example: counterfoil sandbox later 0048
+    """
+    settings = settings_of(context)
+    planned = _later(folder / claim_id / "later.json")
+    control = SandboxControl(settings.claims_url, settings.timeout_seconds)
+    try:
+        if planned.withdraw:
+            control.withdraw(claim_id)
+            typer.echo(f"claim {claim_id} is withdrawn now")
+        if planned.estimate:
+            claim = control.grow_estimate(claim_id, planned.estimate)
+            typer.echo(f"the estimate of claim {claim_id} is {words.money(claim.total, claim.currency)} now")
+    except Rejected as refused:
+        raise ClaimNotThere(f"{refused}; submit claim {claim_id} first") from refused
+
+
+def _later(path: Path) -> Later:
+    """
+    Read what is to happen.
+
+    Raises:
+        LaterUnreadable: there is no such file, or it says something else.
+    """
+    try:
+        return Later.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise LaterUnreadable(
+            f"{path} cannot be read: {error.strerror}; of the examples, 0048 and 0049 have one"
+        ) from error
+    except ValidationError as error:
+        raise LaterUnreadable(f'{path} is neither {{"withdraw": true}} nor {{"estimate": [...]}}') from error
+
+
+def _claim_files(folder: Path) -> list[ClaimFile]:
+    """
+    Read every claim of *folder* before anything starts.
+
+    Raises:
+        SandboxUnusable: there is no claim in it.
+        ClaimFileInvalid: one of them is none.
+    """
+    paths = sorted(folder.glob("*/claim.json"))
+    if not paths:
+        raise SandboxUnusable(f"there is no claim in {folder}: --load takes a folder of folders with a claim.json each")
+    return [load_claim_file(path) for path in paths]
+
+
+def _file_all(files: list[ClaimFile], url: str) -> None:
+    """File the claims, each for its own thread; one that is filed otherwise already stays as it is."""
+    system, filed = ClaimsSystem(url), 0
+    for file in files:
+        try:
+            system.file(file.claim, file.policy, reference=f"claim-{file.claim.id}")
+            filed += 1
+        except (Rejected, Unreachable) as error:
+            typer.echo(f"sandbox: not loaded: {error}", err=True)
+    if files:
+        typer.echo(f"{filed} claims filed")
