@@ -41,6 +41,9 @@ def effects_witness(ledger: Ledger) -> Witness:
 
     def contradictions(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
         rows = {record.key: record for record in ledger.list(thread_id=thread_id, limit=EVERY)}
+        for entry in entries:
+            if entry.event == "effect.settle_late":
+                yield f"effect {entry.subject!r} was executed after its slot was freed and claimed again: both may have happened"
         recorded = _recorded(entries)
         for key, (digest, approval_id, outcome) in recorded.items():
             row = rows.get(key)

@@ -12,6 +12,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from checkpointing.digest import canonical
 from checkpointing.errors import (
@@ -113,7 +115,7 @@ def _edited(approval: Approval, payload: Any) -> Any:
             f"an edit of approval {approval.id!r} must have the payload's own keys: {', '.join(sorted(approval.payload))}"
         )
     for name, shown in approval.payload.items():
-        if _kind(payload[name]) != _kind(shown):
+        if not _is_of_kind(payload[name], shown):
             raise DecisionInvalid(
                 f"an edit of approval {approval.id!r} must keep {name!r} a {_kind(shown)}, not a {_kind(payload[name])}"
             )
@@ -123,9 +125,20 @@ def _edited(approval: Approval, payload: Any) -> Any:
 
 
 def _check_fits(approval_id: str, schema: dict[str, Any], payload: Any) -> None:
-    fault = best_match(Draft202012Validator(schema).iter_errors(payload))
+    try:
+        # An empty registry: a reference to elsewhere must not be fetched, least of all inside a transaction.
+        fault = best_match(Draft202012Validator(schema, registry=Registry()).iter_errors(payload))
+    except Unresolvable as error:
+        raise DecisionInvalid(f"the schema of approval {approval_id!r} cannot be applied: {error}") from error
     if fault is not None:
         raise DecisionInvalid(f"an edit of approval {approval_id!r} does not fit at {fault.json_path}: {fault.message}")
+
+
+def _is_of_kind(value: Any, shown: Any) -> bool:
+    """Tell whether *value* may stand where *shown* stood: a whole number is a number too, and null may become anything."""
+    return (
+        shown is None or _kind(value) == _kind(shown) or (_kind(shown) == "number" and _kind(value) == "whole number")
+    )
 
 
 def _kind(value: Any) -> str:

@@ -64,8 +64,8 @@ class Journal:
     def in_background(self, work: Callable[[], None], *, name: str) -> None:
         """Do *work* in a thread of its own, which `close` waits for."""
         thread = threading.Thread(target=work, name=name)
-        self._background.append(thread)
         thread.start()
+        self._background = [*filter(threading.Thread.is_alive, self._background), thread]
 
     def close(self) -> None:
         """Wait for the calls under way and give every connection back."""

@@ -76,7 +76,7 @@ update effects set state = 'settled', outcome = :outcome, settled_ms = :now
 where slot = :slot and key = :key and state in ('claimed', 'in_doubt', 'released') returning *
 """
 RELEASE = """
-update effects set state = 'released'
+update effects set state = 'released', approval_id = null
 where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
 """
 RESOLVE_HAPPENED = """
@@ -200,10 +200,26 @@ class Ledger:
         with self.store.transaction("effect.settle") as tx:
             row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome))
             if row is None:
-                return _settled_meanwhile(tx, claim)
-            record = record_from(row)
-            _wake_and_audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
-            return record
+                row = tx.one(GET, key=claim.record.key)
+                if row:
+                    return record_from(row)
+                lost = {"effect": claim.record.effect, "outcome": sha256(outcome)}
+                append(
+                    tx,
+                    claim.record.thread_id,
+                    "effect.settle_late",
+                    actor=claim.lease.owner,
+                    subject=claim.record.key,
+                    **lost,
+                )
+            else:
+                record = record_from(row)
+                _wake_and_audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
+                return record
+        raise EffectConflict(
+            f"effect {claim.record.key!r} was executed, but its slot was freed and claimed again with another request: both may have "
+            f"happened. See counterfoil audit show {claim.record.thread_id}"
+        )
 
     def release(self, claim: Claim, *, why: str) -> None:
         """Free the slot, because the receiver refused the request and nothing happened; a repaired request may claim it."""
@@ -351,14 +367,13 @@ def _has_live_owner(tx: Tx, row: Row, mine: Lease) -> bool:
 
 
 def _conflict(record: EffectRecord, asked: Request) -> str:
+    other = f"as effect {record.effect!r}, and {asked.effect!r} is asked for now"
+    if record.effect == asked.effect:
+        other = f"with other arguments (digest {record.digest}, now {asked.digest})"
     return (
-        f"effect {record.key!r} is recorded with other arguments (digest {record.digest}, now {asked.digest}); nothing was called. "
+        f"effect {record.key!r} is recorded {other}; nothing was called. "
         f"thread {asked.slot.thread_id!r} asks again for what thread {record.thread_id!r} did; see counterfoil show {record.thread_id}"
     )
-
-
-def _age(row: Row, since: str) -> timedelta:
-    return timedelta(milliseconds=int(row["now"]) - int(row[since]))
 
 
 def _mine(claim: Claim) -> dict[str, Any]:
@@ -371,14 +386,8 @@ def _mine(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _settled_meanwhile(tx: Tx, claim: Claim) -> EffectRecord:
-    row = tx.one(GET, key=claim.record.key)
-    if row is None:
-        raise EffectConflict(
-            f"effect {claim.record.key!r} was executed, but its slot was freed and claimed again with another request; "
-            f"both may have happened: see counterfoil effects list {claim.record.thread_id}"
-        )
-    return record_from(row)
+def _age(row: Row, since: str) -> timedelta:
+    return timedelta(milliseconds=int(row["now"]) - int(row[since]))
 
 
 def _existing(tx: Tx, key: str, *, sql: str = GET) -> Row:

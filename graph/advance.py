@@ -45,6 +45,7 @@ from checkpointing.errors import (
 from checkpointing.leases import Heartbeat
 from checkpointing.ledger import in_doubt, still_in_doubt, unsettled
 from checkpointing.savers import LEASE
+from checkpointing.text import storable
 from graph.asks import Ask, Decide, Start, read_ask, read_config
 from graph.holding import Holding
 from graph.questions import decide, open_foreign
@@ -133,7 +134,8 @@ class Advance:
             raise GraphChanged(
                 f"thread {thread_id!r} belongs to {_called(run.graph)}, and this is {_called(self.name)}; the run is untouched"
             )
-        check_nodes_exist(self.compiled, config)
+        if run.state != "done":  # a join that filled in part is then nothing that is still to run
+            check_nodes_exist(self.compiled, config)
         check_turn(self.compiled.get_state(config), thread_id, turn=run.turn)
         return run
 
@@ -207,6 +209,7 @@ class Advance:
 
     def _rest(self, lease: Lease, run: Run, config: RunnableConfig) -> bool:
         """Write down how the pass ended; `False` if what the run waits for came meanwhile."""
+        self.journal.effects.wait_idle(lease)  # a node may have left its effect behind, in a task that it cancelled
         snapshot = self.compiled.get_state(config)
         at = standing(snapshot, turn=run.turn)
         if at.finished:
@@ -229,14 +232,7 @@ class Advance:
         """Write down what becomes of the run after *error*; `True` if it goes on at once."""
         runs, lease, thread_id, said = self.journal.runs, holding.lease, run.thread_id, one_line(error)
         if isinstance(error, EffectInDoubt):
-            key = error.key
-            return not runs.park(
-                lease,
-                thread_id,
-                reason="in_doubt",
-                still_waiting=lambda tx: still_in_doubt(tx, key),
-                waits_for=key,
-            )
+            return self._park_in_doubt(holding, run, error.key)
         if isinstance(error, Stop | RunDead):
             return False
         if isinstance(error, TryAgain) or not isinstance(error, Exception):
@@ -249,6 +245,28 @@ class Advance:
             holding.end(lambda: runs.stand_by(lease, thread_id, error=said, refund=False))
         return False
 
+    def _park_in_doubt(self, holding: Holding, run: Run, key: str) -> bool:
+        """Park the run until a person has said what happened; `True` if that was said meanwhile and the run goes on at once."""
+        runs, lease, thread_id = self.journal.runs, holding.lease, run.thread_id
+
+        def parked() -> bool:
+            return runs.park(
+                lease,
+                thread_id,
+                reason="in_doubt",
+                still_waiting=lambda tx: still_in_doubt(tx, key),
+                waits_for=key,
+            )
+
+        def park_or_stand_by() -> None:
+            if not parked():
+                runs.stand_by(lease, thread_id, error=None, refund=True)
+
+        if not self.journal.effects.is_executing(lease):
+            return not parked()
+        holding.end(park_or_stand_by)  # a sibling's tool still runs, and nobody is left to go on when it is over
+        return False
+
     def _finish(self, lease: Lease, run: Run) -> None:
         """End the run as done, unless nobody knows of one of its effects whether it happened."""
         with self.journal.store.reading() as tx:
@@ -258,6 +276,7 @@ class Advance:
         self.journal.runs.finish(lease, run.thread_id)
 
     def _bury(self, lease: Lease, run: Run, *, reason: str, error: str) -> None:
+        error = storable(error)[:500]
         self.journal.runs.die(lease, run.thread_id, reason=reason, error=error)
         raise RunDead(
             f"thread {run.thread_id!r} is a dead letter ({reason}): {error}; see counterfoil show {run.thread_id}"
@@ -271,7 +290,7 @@ class _Todo:
 
 def one_line(error: BaseException) -> str:
     """Return an error's kind and its message's first line, at most 500 characters, for a run's row."""
-    text = str(error).strip().splitlines()
+    text = storable(str(error)).strip().splitlines()
     return f"{type(error).__name__}: {text[0] if text else ''}"[:500]
 
 

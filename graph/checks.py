@@ -4,9 +4,12 @@ What makes a graph unfit to be durable, found before its first run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from langchain_core.runnables import RunnableSequence
+from langchain_core.runnables import RunnableSequence, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.retry import RunnableRetry
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -19,8 +22,6 @@ Builder = StateGraph[Any, Any, Any, Any]
 
 POLICIES = ("retry_policy", "cache_policy", "error_handler", "error_handler_node")
 """What LangGraph may put around a node: each would run an effect again, or go on as if it had not been in doubt."""
-WRAPPED = ("bound", "runnable", "first")
-"""Where LangChain's wrappers keep what they wrap."""
 
 
 def check_builder(builder: Builder) -> None:
@@ -43,17 +44,17 @@ def _check_nodes(builder: Builder, *, path: str, policed: bool) -> None:
     for name, spec in builder.nodes.items():
         where = f"{path}{name}"
         under_policy = policed or any(getattr(held, policy, None) for held in (spec, defaults) for policy in POLICIES)
-        inside = _unwrapped(spec.runnable)
-        if isinstance(inside, EffectNode):
-            _check_effect(builder, inside, where, wrapped=inside is not spec.runnable, under_policy=under_policy)
-        elif isinstance(inside, ApprovalNode) and "approvals" not in builder.channels:
-            raise GraphRefused(f"node {where!r}: an approval {NO_CHANNEL}")
-        elif isinstance(inside, CompiledStateGraph):
-            _check_nodes(inside.builder, path=f"{where}/", policed=under_policy)
+        for inside, wrapped in _inside(spec.runnable, wrapped=False):
+            if isinstance(inside, EffectNode):
+                _check_effect(builder, inside, where, under_policy=under_policy or wrapped)
+            elif isinstance(inside, ApprovalNode) and "approvals" not in builder.channels:
+                raise GraphRefused(f"node {where!r}: an approval {NO_CHANNEL}")
+            elif isinstance(inside, CompiledStateGraph):
+                _check_nodes(inside.builder, path=f"{where}/", policed=under_policy or wrapped)
 
 
-def _check_effect(builder: Builder, node: EffectNode, where: str, *, wrapped: bool, under_policy: bool) -> None:
-    if under_policy or wrapped:
+def _check_effect(builder: Builder, node: EffectNode, where: str, *, under_policy: bool) -> None:
+    if under_policy:
         raise GraphRefused(
             f"node {where!r}: an effect takes no retry or cache policy, error handler, retry or fallback, nor does a graph around it: "
             "its receiver's profile says how it is retried"
@@ -65,11 +66,15 @@ def _check_effect(builder: Builder, node: EffectNode, where: str, *, wrapped: bo
         )
 
 
-def _unwrapped(runnable: object) -> object:
-    """Return what stands inside LangChain's wrappers (`with_retry`, `with_fallbacks`, `with_config`, a sequence's first)."""
-    while not isinstance(runnable, EffectNode | ApprovalNode | CompiledStateGraph):
-        inner = next((getattr(runnable, name) for name in WRAPPED if getattr(runnable, name, None) is not None), None)
-        if inner is None or (isinstance(runnable, RunnableSequence) and inner is not runnable.first):
-            return runnable
-        runnable = inner
-    return runnable
+def _inside(runnable: object, *, wrapped: bool) -> Iterator[tuple[object, bool]]:
+    """Yield what stands inside LangChain's sequences and bindings, and whether a retry or a fallback stands around it."""
+    if isinstance(runnable, EffectNode | ApprovalNode | CompiledStateGraph):
+        yield runnable, wrapped
+    elif isinstance(runnable, RunnableSequence):
+        for step in runnable.steps:
+            yield from _inside(step, wrapped=wrapped)
+    elif isinstance(runnable, RunnableWithFallbacks):
+        for choice in runnable.runnables:
+            yield from _inside(choice, wrapped=True)
+    elif isinstance(runnable, RunnableBindingBase):
+        yield from _inside(runnable.bound, wrapped=wrapped or isinstance(runnable, RunnableRetry))

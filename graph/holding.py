@@ -60,7 +60,10 @@ class Holding:
         self.heartbeat.stop()
 
     def _ended(self, write: Callable[[], None]) -> None:
-        self.journal.effects.wait_idle(self.lease)
-        with suppress(Stop, TryAgain):
-            write()
-        self.heartbeat.stop()
+        try:
+            self.journal.effects.wait_idle(self.lease)
+            with suppress(Stop, TryAgain):
+                write()
+        finally:
+            # Whatever went wrong: a lease that is renewed for ever keeps everybody out.
+            self.heartbeat.stop()

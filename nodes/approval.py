@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.types import interrupt
 
@@ -69,6 +71,9 @@ def approval_node(
     if on_expiry in {"edit", "respond"}:
         raise ValueError(f"approval {name!r}: on_expiry is approve or reject; nobody is there to edit")
 
+    if edits is not None and not callable(edits):
+        _checked(name, edits)
+
     def question(state: State, config: RunnableConfig) -> Question:
         here = visit(config)
         records = read_channel(config, "approvals")
@@ -79,7 +84,7 @@ def approval_node(
             )
         before = records.get(name)
         who = approvers(state) if callable(approvers) else approvers
-        fits = edits(state) if callable(edits) else edits
+        fits = _checked(name, edits(state)) if callable(edits) else edits
         return Question(
             thread_id=here.thread_id,
             node=here.node,
@@ -108,6 +113,17 @@ def approval_node(
         return await journal.bridge.run(run, state, config)
 
     return ApprovalNode(run, arun, name=name)
+
+
+def _checked(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return *schema*, which is one: a wrong one would refuse every edit, and be noticed at the first."""
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise GraphRefused(
+            f"approval {name!r}: `edits` is no JSON Schema at {error.json_path}: {error.message}"
+        ) from error
+    return schema
 
 
 def _taken(journal: Journal, approval: Approval, answer: object, config: RunnableConfig) -> Approval:

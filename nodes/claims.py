@@ -115,7 +115,9 @@ def approve(journal: Journal, *, ttl: timedelta = APPROVAL_TTL) -> ApprovalNode:
 
     def edits(state: Any) -> dict[str, Any]:
         fixed = {name: {"const": value} for name, value in payment_of(state).items()}
-        return {"properties": {**fixed, "amount": {"minimum": 1, "maximum": state["policy"]["limit"]}}}
+        return {
+            "properties": {**fixed, "amount": {"type": "integer", "minimum": 1, "maximum": state["policy"]["limit"]}}
+        }
 
     return approval_node(
         APPROVAL,

@@ -36,16 +36,28 @@ from checkpointing.errors import (
 )
 from checkpointing.ledger import Ledger, in_doubt
 from checkpointing.steps import Feed
+from checkpointing.text import storable
 from tools.effect import Effect, ToolFunction
 from tools.receiver import next_move
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """Run *function* with *arguments*; send back what it returns, throw what it raises."""
+    """
+    Run *function* with *arguments*; send back what it returns, throw what it raises.
+
+    Attributes:
+        entered: The driver has begun to run it; a caller that was cancelled before leaves nothing that may have happened.
+    """
 
     function: ToolFunction
     arguments: dict[str, Any]
+    entered: bool = False
+
+    def enter(self) -> Any:
+        """Run the function; what it returns may have to be awaited."""
+        self.entered = True
+        return self.function(**self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,7 @@ def drive(steps: Steps[T]) -> T:
                 threading.Event().wait(step.time.total_seconds())
                 continue
             with feed.told():
-                feed.answer = _finished(step.function(**step.arguments))
+                feed.answer = _finished(step.enter())
     finally:
         feed.close()
     return feed.outcome
@@ -111,9 +123,9 @@ async def adrive(steps: Steps[T], bridge: Bridge) -> T:
                 continue
             with feed.told():
                 if inspect.iscoroutinefunction(step.function):
-                    feed.answer = await step.function(**step.arguments)
+                    feed.answer = await step.enter()
                 else:
-                    feed.answer = await bridge.run(step.function, **step.arguments)
+                    feed.answer = await bridge.run(step.enter)
     finally:
         await asyncio.shield(bridge.run(feed.close))
     return feed.outcome
@@ -124,17 +136,21 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
     key = claim.record.key
     try:
         outcome: JSON = yield from _obtain(effect, claim, tried)
+    except GeneratorExit:
+        if not tried.doubtful and not tried.entered:
+            ledger.release(claim, why="its caller left before the call")
+        raise
     except Declined as no:
-        outcome = {"declined": str(no)}
+        outcome = {"declined": storable(str(no))}
     except Rejected as wrong:
         # After a call that may have happened, a refusal (a revoked API key, say) proves nothing about that call.
         if tried.doubtful:
-            ledger.doubt(claim, why=str(wrong))
+            ledger.doubt(claim, why=storable(str(wrong)))
         else:
-            ledger.release(claim, why=str(wrong))
+            ledger.release(claim, why=storable(str(wrong)))
         raise
     except KeyMismatch as other:
-        ledger.doubt(claim, why=str(other))
+        ledger.doubt(claim, why=storable(str(other)))
         raise EffectConflict(f"the receiver knows key {key!r} with another payload: {other}") from other
     except _PersonNeeded as cause:
         ledger.doubt(
@@ -145,16 +161,21 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
     except (Unreachable, KeyInUse) as unknown:
         if effect.receiver.repeatable:
             raise  # calling again does no harm, so this is a node's error like any other
-        ledger.doubt(claim, why=str(unknown))
+        ledger.doubt(claim, why=storable(str(unknown)))
         raise EffectUnsettled(f"effect {key!r}: {unknown}; advancing the run asks again with the same key") from unknown
     return ledger.settle(claim, outcome)
 
 
 @dataclass(slots=True)
 class _Tried:
-    """Whether some call of this effect may have happened without our knowing."""
+    """Whether some call of this effect may have happened without our knowing, and the call under way."""
 
     doubtful: bool
+    call: Call | None = None
+
+    @property
+    def entered(self) -> bool:
+        return self.call is not None and self.call.entered
 
 
 def _obtain(effect: Effect, claim: Claim, tried: _Tried) -> Steps[Any]:
@@ -169,7 +190,8 @@ def _obtain(effect: Effect, claim: Claim, tried: _Tried) -> Steps[Any]:
             if found is not None:
                 return found
         try:
-            return (yield Call(effect.function, keyed if effect.takes_key else arguments))
+            tried.call = Call(effect.function, keyed if effect.takes_key else arguments)
+            return (yield tried.call)
         except (Unreachable, KeyInUse) as unknown:
             tried.doubtful, since_call, attempt = True, timedelta(0), attempt + 1
             if _move(effect, claim.age) == "person":

@@ -152,3 +152,54 @@ def test_two_batches_of_decisions_do_not_deadlock(journal: Journal) -> None:
             one.join(30)
 
     assert {type(error) for error in raised} == {AlreadyDecided}
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "numbr"}, {"properties": {"n": {"minimum": "3"}}}, {"properties": {"n": {"pattern": "("}}}]
+)
+def test_what_is_no_schema_is_refused_before_anybody_is_asked(journal: Journal, schema: dict[str, Any]) -> None:
+    with pytest.raises(GraphRefused, match="JSON Schema"):
+        approval_node("ok", journal, payload=lambda s: {"n": 1}, allowed=("edit",), edits=schema)
+    node = approval_node("ok", journal, payload=lambda s: {"n": 1}, allowed=("edit",), edits=lambda s: schema)
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("ask", node)
+    builder.add_edge(START, "ask")
+    with pytest.raises(GraphRefused, match="JSON Schema"):
+        durable(builder, journal).invoke({"n": 5}, THREAD)
+
+
+def test_a_schema_that_cannot_be_applied_refuses_the_edit_and_fetches_nothing(journal: Journal) -> None:
+    schema = {"$ref": "http://127.0.0.1:9/schema"}
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    asks = approval_node(
+        "ok", journal, payload=lambda s: {"s": "x"}, allowed=("approve", "edit"), edits=lambda s: schema
+    )
+    builder.add_node("ask", asks)
+    builder.add_edge(START, "ask")
+    graph = durable(builder, journal)
+    [asked] = graph.invoke({"n": 5}, THREAD)["__interrupt__"]
+
+    with pytest.raises(DecisionInvalid, match="cannot be applied"):
+        graph.invoke(edit(asked, {"s": "y"}), ADJUSTER)
+    graph.invoke(approve(asked), ADJUSTER)
+    assert journal.runs.get("t").state == "done"
+
+
+@pytest.mark.parametrize(
+    ("shown", "edited", "taken"),
+    [(1200.0, 1000, True), (1200.0, 10.5, True), (5, 5.5, False), (5, True, False), (None, "x", True), ("x", 5, False)],
+)
+def test_an_edit_keeps_the_kind_of_a_value_as_json_has_kinds(
+    journal: Journal, shown: Any, edited: Any, taken: bool
+) -> None:
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    asks = approval_node("ok", journal, payload=lambda s: {"v": shown}, allowed=("approve", "edit"), into="verdict")
+    builder.add_node("ask", asks)
+    builder.add_edge(START, "ask")
+    graph = durable(builder, journal)
+    [asked] = graph.invoke({"n": 5}, THREAD)["__interrupt__"]
+    if taken:
+        assert graph.invoke(edit(asked, {"v": edited}), ADJUSTER)["verdict"]["payload"] == {"v": edited}
+        return
+    with pytest.raises(DecisionInvalid, match="must keep"):
+        graph.invoke(edit(asked, {"v": edited}), ADJUSTER)

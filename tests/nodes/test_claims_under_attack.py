@@ -22,6 +22,7 @@ from checkpointing.effects import Claim, EffectRecord, Request
 from checkpointing.errors import (
     ArgumentsNotJson,
     ClockBehind,
+    Declined,
     EffectBusy,
     EffectConflict,
     EffectInDoubt,
@@ -115,6 +116,59 @@ def test_a_lease_is_kept_while_a_tool_of_a_failed_call_runs(opened: Callable[...
     assert len(bank.calls) == 1
     assert second.effects.list()[0].state == "settled"
     assert second.runs.get("claim-0042").error == "ValueError: a sibling failed"
+
+
+def test_a_lease_is_kept_while_a_tool_runs_beside_an_effect_in_doubt(
+    opened: Callable[..., Journal], bank: Bank
+) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    @effect(receiver=NEITHER, name="doubtful")
+    async def doubtful(*, key: str) -> Any:
+        await asyncio.get_running_loop().run_in_executor(None, entered.wait, 30)
+        raise Unreachable("no answer")
+
+    def graph_of(journal: Journal) -> DurableGraph:
+        builder = paying(journal, slow(entered, leave, bank))
+        builder.add_node("doubtful", effect_node(doubtful, journal, arguments=lambda s: {}))
+        builder.add_edge(START, "doubtful")
+        return durable(builder, journal)
+
+    first, second = opened(), opened()
+    with pytest.raises(EffectInDoubt) as told:
+        asyncio.run(graph_of(first).ainvoke({}, THREAD))
+    second.effects.resolve(told.value.key, happened=True, outcome={}, principal="operator-1")
+    with pytest.raises(RunBusy):
+        asyncio.run(graph_of(second).ainvoke(None, THREAD))
+    leave.set()
+    until(lambda: True if second.leases.holder("thread:claim-0042") is None else None)
+    asyncio.run(graph_of(second).ainvoke(None, THREAD))
+
+    assert len(bank.calls) == 1
+    assert second.runs.get("claim-0042").state == "done"
+
+
+@pytest.mark.parametrize("text", ["name\udcff", "nul\x00"])
+def test_an_error_that_cannot_be_stored_as_it_is_frees_the_thread_all_the_same(journal: Journal, text: str) -> None:
+    def fails(state: State) -> dict[str, Any]:
+        raise ValueError(text)
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("fails", fails)
+    builder.add_edge(START, "fails")
+    with pytest.raises(ValueError, match="name|nul"):
+        durable(builder, journal).invoke({}, THREAD)
+
+    assert journal.leases.holder("thread:claim-0042") is None
+    assert str(journal.runs.get("claim-0042").error).startswith("ValueError: n")
+
+
+def test_a_business_no_is_recorded_whatever_its_words_are(journal: Journal) -> None:
+    @effect(receiver=NEITHER, name="pay")
+    def pay(*, claim_id: str, amount: int, key: str) -> Any:
+        raise Declined("no\udcff\x00")
+
+    assert durable(paying(journal, pay), journal).invoke({}, THREAD)["payment"] == {"declined": "no\\udcff\\0"}
 
 
 def test_a_paused_stream_keeps_its_lease_while_a_tool_runs(opened: Callable[..., Journal], bank: Bank) -> None:
@@ -224,6 +278,54 @@ def test_a_freed_slot_keeps_its_key_for_the_same_request(journal: Journal) -> No
     assert again.record.key == request.key
 
 
+def test_an_execution_whose_slot_was_given_away_is_on_record(journal: Journal, clock: MovingClock) -> None:
+    first = asked(journal, "thread:a")
+    stale = claimed(journal, first)
+    journal.leases.give_back(first.place.held)
+    journal.effects.resolve(first.key, happened=False, principal="operator-1")
+    second = asked(journal, "thread:a")
+    other = Request(second.slot, second.place, "pay", "another:key", {"amount": 6}, "e", "whole", None, 0)
+    journal.effects.settle(claimed(journal, other), {"paid": 6})
+    with pytest.raises(EffectConflict, match="both may have happened"):
+        journal.effects.settle(stale, {"paid": 5})
+
+    [fault] = [fault for fault in journal.audit.verify() if "a run" not in fault]
+    assert first.key in fault
+
+
+def test_a_caller_that_left_before_the_call_leaves_nothing_in_doubt(journal: Journal, bank: Bank) -> None:
+    graph = durable(paying(journal, _async_pay(bank)), journal)
+
+    async def cancelled_after(turns: int) -> None:
+        task = asyncio.create_task(graph.ainvoke({}, thread(f"t-{turns}")))
+        while not journal.effects.list(thread_id=f"t-{turns}"):  # noqa: ASYNC110  # as soon as the claim is there
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    for turns in range(10):
+        asyncio.run(cancelled_after(turns))
+        called = len([call for call in bank.calls if call["key"].startswith(f"t-{turns}:")])
+        try:
+            graph.invoke(None, thread(f"t-{turns}"))
+        except EffectInDoubt:
+            # It had begun to call: only then may nobody know.
+            assert called == 1
+        else:
+            assert len([call for call in bank.calls if call["key"].startswith(f"t-{turns}:")]) == 1
+
+
+def _async_pay(bank: Bank) -> Effect:
+    @effect(receiver=NEITHER, name="pay")
+    async def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
+        paid = bank.execute(claim_id=claim_id, amount=amount, key=key)
+        await asyncio.sleep(0)
+        return paid
+
+    return pay
+
+
 def test_a_late_doubt_cannot_touch_a_claim_that_was_taken_over(journal: Journal, clock: MovingClock) -> None:
     first = asked(journal, "thread:a", once="claim-1")
     stale = claimed(journal, first)
@@ -285,20 +387,35 @@ def test_a_graph_around_an_effect_takes_no_policy_either(journal: Journal, bank:
         durable(builder, journal)
 
 
-@pytest.mark.parametrize("wrap", ["with_fallbacks", "with_retry", "with_config"])
-def test_an_effect_is_not_wrapped(journal: Journal, bank: Bank, wrap: str) -> None:
-    node = effect_node(bank.effect(), journal, arguments=lambda s: {"claim_id": "1", "amount": 5})
-    wrapped: Any = {
-        "with_fallbacks": lambda: node.with_fallbacks([RunnableLambda(lambda state: {})]),
-        "with_retry": node.with_retry,
-        "with_config": lambda: node.with_config(tags=["x"]),
-    }[wrap]()
+WRAPPINGS: dict[str, Callable[[Any], Any]] = {
+    "fallbacks": lambda node: node.with_fallbacks([RunnableLambda(lambda state: {})]),
+    "retry": lambda node: node.with_retry(),
+    "last of a sequence": lambda node: (RunnableLambda(lambda state: state) | node).with_retry(),
+}
+
+
+@pytest.mark.parametrize("wrap", list(WRAPPINGS))
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_effect_and_a_graph_around_it_take_no_retry_and_no_fallback(
+    journal: Journal, bank: Bank, wrap: str, inside: bool
+) -> None:
+    node: Any = effect_node(bank.effect(), journal, arguments=lambda s: {"claim_id": "1", "amount": 5})
+    wrapped = WRAPPINGS[wrap](paying(journal, bank.effect()).compile() if inside else node)
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     builder.add_node("pay", wrapped)
     builder.add_edge(START, "pay")
 
     with pytest.raises(GraphRefused, match="fallback"):
         durable(builder, journal)
+
+
+def test_an_effect_takes_tags_and_may_stand_in_a_sequence(journal: Journal, bank: Bank) -> None:
+    node: Any = effect_node(bank.effect(), journal, arguments=lambda s: {"claim_id": "1", "amount": 5}, into="payment")
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("pay", RunnableLambda(lambda state: state) | node.with_config(tags=["money"]))
+    builder.add_edge(START, "pay")
+
+    assert durable(builder, journal).invoke({}, THREAD)["payment"]["paid"] == 5
 
 
 def test_a_run_is_not_done_while_an_effect_is_unsettled(journal: Journal, bank: Bank) -> None:
