@@ -18,9 +18,7 @@ A stale worker may settle what it already called, because that is the truth; it 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -40,9 +38,10 @@ from checkpointing.errors import (
     NotAllowed,
     UnknownEffect,
 )
+from checkpointing.executing import Executing
 from checkpointing.leases import Lease, check_fence, is_live
 from checkpointing.runs import wake_waiting
-from checkpointing.slots import Place, Slot, ambiguous
+from checkpointing.slots import ambiguous
 from checkpointing.store import Row, Store, Tx
 
 CLAIM = """
@@ -99,47 +98,17 @@ LOCK_KEY = "select state from effects where key = :key for update"
 
 
 class Ledger:
-    """The `effects` table and all its transitions."""
+    """
+    The `effects` table and all its transitions.
+
+    Attributes:
+        executing: Which slots' tools run in this process.
+    """
 
     def __init__(self, store: Store) -> None:
         """Use *store*."""
         self.store = store
-        self._executing: dict[str, Place] = {}
-        self._lock = threading.Condition()
-
-    @contextmanager
-    def executing(self, slot: Slot, place: Place) -> Iterator[None]:
-        """
-        Hold the slot in this process while its tool runs.
-
-        A lease keeps other processes out. In this one, a node that timed out may still have its tool
-        running in a thread when the node runs again under the same lease.
-
-        Raises:
-            EffectBusy: it is being executed here; come back when that call is over.
-            SlotAmbiguous: another task of this very superstep is executing it.
-        """
-        with self._lock:
-            if (other := self._executing.get(slot.id)) is not None:
-                if other.task != place.task and slot.identity is None:
-                    raise ambiguous(slot, "the first is being executed")
-                raise EffectBusy(f"effect {slot.step!r} of thread {slot.thread_id!r} is being executed by this process")
-            self._executing[slot.id] = place
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._executing.pop(slot.id, None)
-                self._lock.notify_all()
-
-    def is_executing(self, lease: Lease) -> bool:
-        """Tell whether a tool claimed under *lease* still runs in this process, though its caller may be gone."""
-        return any(place.lease == lease for place in list(self._executing.values()))
-
-    def wait_idle(self, lease: Lease) -> None:
-        """Wait until no tool claimed under *lease* runs in this process."""
-        with self._lock:
-            self._lock.wait_for(lambda: not self.is_executing(lease))
+        self.executing = Executing()
 
     def claim(self, asked: Request, *, person_needed: Callable[[timedelta], bool]) -> Claim | EffectRecord:
         """
@@ -362,7 +331,7 @@ def in_doubt(key: str) -> EffectInDoubt:
 
 def _has_live_owner(tx: Tx, row: Row, mine: Lease) -> bool:
     if row["lease"] == mine.name:
-        return False  # we hold that lease now: an earlier holding is over, and this one is not executing it (see `executing`)
+        return False  # we hold that lease now: an earlier holding is over, and this one is not executing it (see `executing.py`)
     return is_live(tx, name=row["lease"], fence=row["fence"])
 
 

@@ -209,7 +209,9 @@ class Advance:
 
     def _rest(self, lease: Lease, run: Run, config: RunnableConfig) -> bool:
         """Write down how the pass ended; `False` if what the run waits for came meanwhile."""
-        self.journal.effects.wait_idle(lease)  # a node may have left its effect behind, in a task that it cancelled
+        self.journal.effects.executing.wait_idle(
+            lease
+        )  # a node may have left its effect behind, in a task that it cancelled
         snapshot = self.compiled.get_state(config)
         at = standing(snapshot, turn=run.turn)
         if at.finished:
@@ -262,7 +264,7 @@ class Advance:
             if not parked():
                 runs.stand_by(lease, thread_id, error=None, refund=True)
 
-        if not self.journal.effects.is_executing(lease):
+        if not self.journal.effects.executing.under(lease):
             return not parked()
         holding.end(park_or_stand_by)  # a sibling's tool still runs, and nobody is left to go on when it is over
         return False

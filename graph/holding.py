@@ -30,8 +30,8 @@ class Holding:
         """
         self.journal = journal
         self.lease = journal.leases.take(thread_lease(thread_id))
-        busy = journal.effects.is_executing
-        self.heartbeat = Heartbeat(journal.leases, self.lease, busy=lambda: busy(self.lease))
+        self.executing = journal.effects.executing
+        self.heartbeat = Heartbeat(journal.leases, self.lease, busy=lambda: self.executing.under(self.lease))
         self._over = False
 
     def end(self, write: Callable[[], None]) -> None:
@@ -45,7 +45,7 @@ class Holding:
         if self._over:
             return
         self._over = True
-        if self.journal.effects.is_executing(self.lease):
+        if self.executing.under(self.lease):
             self.journal.in_background(lambda: self._ended(write), name=f"ending {self.lease.name}")
         else:
             self._ended(write)
@@ -61,7 +61,7 @@ class Holding:
 
     def _ended(self, write: Callable[[], None]) -> None:
         try:
-            self.journal.effects.wait_idle(self.lease)
+            self.executing.wait_idle(self.lease)
             with suppress(Stop, TryAgain):
                 write()
         finally:

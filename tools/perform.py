@@ -87,7 +87,7 @@ def perform(ledger: Ledger, effect: Effect, asked: Request) -> Steps[EffectRecor
         Rejected: the receiver refused the request as wrong; nothing happened and the slot is free.
         Exception: whatever the tool raised without declaring it; the claim stays, as nobody knows.
     """
-    with ledger.executing(asked.slot, asked.place):
+    with ledger.executing.hold(asked.slot, asked.place):
         claimed = ledger.claim(asked, person_needed=lambda age: _move(effect, age) == "person")
         if isinstance(claimed, EffectRecord):
             return claimed
