@@ -145,7 +145,7 @@ def test_an_async_tool_that_was_cancelled_is_in_doubt(
 
 
 def test_a_tool_that_takes_ten_leases_is_started_once(opened: Callable[..., Journal], bank: Bank) -> None:
-    journal = opened(lease=timedelta(milliseconds=100))
+    journal = opened(lease=timedelta(milliseconds=300))
     starts, leave = [], threading.Event()
 
     @effect(receiver=Receiver(attempts=1), name="pay")
@@ -158,9 +158,9 @@ def test_a_tool_that_takes_ten_leases_is_started_once(opened: Callable[..., Jour
     slow = threading.Thread(target=lambda: graph.invoke({}, THREAD))
     slow.start()
     until(lambda: starts or None)
-    other = graph_of(pay, opened(lease=timedelta(milliseconds=100)))
+    other = graph_of(pay, opened(lease=timedelta(milliseconds=300)))
     expires = _expiry(journal)
-    until(lambda: True if _expiry(journal) > expires + 1000 else None)
+    until(lambda: True if _expiry(journal) > expires + 3000 else None)
     with pytest.raises(RunBusy):
         other.invoke(None, THREAD)
     leave.set()
