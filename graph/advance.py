@@ -209,9 +209,8 @@ class Advance:
 
     def _rest(self, lease: Lease, run: Run, config: RunnableConfig) -> bool:
         """Write down how the pass ended; `False` if what the run waits for came meanwhile."""
-        self.journal.effects.executing.wait_idle(
-            lease
-        )  # a node may have left its effect behind, in a task that it cancelled
+        # A node may have left its effect behind, in a task that it cancelled.
+        self.journal.effects.executing.wait_idle(lease)
         snapshot = self.compiled.get_state(config)
         at = standing(snapshot, turn=run.turn)
         if at.finished:

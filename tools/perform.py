@@ -125,6 +125,8 @@ async def adrive(steps: Steps[T], bridge: Bridge) -> T:
                 if inspect.iscoroutinefunction(step.function):
                     feed.answer = await step.enter()
                 else:
+                    # Before it is handed to a thread: a caller that is cancelled now cannot tell whether the thread has begun.
+                    step.entered = True
                     feed.answer = await bridge.run(step.enter)
     finally:
         await asyncio.shield(bridge.run(feed.close))
@@ -155,7 +157,7 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
     except _PersonNeeded as cause:
         ledger.doubt(
             claim,
-            why=str(cause.__cause__ or "its key may have expired and the look-up found nothing"),
+            why=storable(str(cause.__cause__ or "its key may have expired and the look-up found nothing")),
         )
         raise in_doubt(key) from cause.__cause__
     except (Unreachable, KeyInUse) as unknown:

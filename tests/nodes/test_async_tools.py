@@ -13,12 +13,14 @@ import pytest
 from langgraph.graph import START, StateGraph
 
 from checkpointing import Journal
+from checkpointing.bridge import THREADS
 from checkpointing.errors import EffectInDoubt, RunBusy
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import effect_node
 from tests.support.bank import KEYED, Bank
 from tests.support.processes import until
 from tools import Effect, Receiver, effect
+from tools.perform import Call, adrive
 
 THREAD = thread("claim-0042")
 
@@ -175,3 +177,29 @@ def _expiry(journal: Journal) -> int:
         row = tx.one("select expires_ms from leases where name = 'thread:claim-0042'")
     assert row is not None
     return int(row["expires_ms"])
+
+
+def test_a_sync_step_handed_to_a_thread_counts_as_begun(journal: Journal) -> None:
+    """The caller is cancelled before any thread is free for it; whether one has begun is then not for the caller to say."""
+    leave, seen = threading.Event(), []
+    call = Call(lambda: None, {})
+
+    def steps() -> Any:
+        for _ in range(THREADS):  # the one that runs this takes the last of them next
+            journal.bridge._pool.submit(leave.wait, 30)
+        try:
+            yield call
+        except GeneratorExit:
+            seen.append(call.entered)
+            raise
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(adrive(steps(), journal.bridge))
+        await asyncio.get_running_loop().run_in_executor(None, until, lambda: call.entered or None)
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.05, leave.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert seen == [True]
