@@ -3,7 +3,8 @@ Approvals: a question about an exact payload, and its one decision.
 
     open ──▶ pending ──decide──▶ decided ─┐
                 │  └───expire──▶ expired ─┤── another payload ──▶ superseded (and the next round is open)
-                └─────────────────────────┘
+                ├─────────────────────────┘
+                └── withdraw, from any of the three while no effect has used it ──▶ withdrawn
 
 The row is the truth; a resume is only a bell. First writer wins: a decision is one write, conditional on `pending` and on the time
 left, in the same transaction as its audit entry and the waking of the run. A crash before the commit leaves the question open; after
@@ -16,11 +17,11 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from checkpointing.audit import append
 from checkpointing.clock import duration_ms
+from checkpointing.covering import audit, existing, withdraw
 from checkpointing.decisions import Decision, check_decision, refusal
 from checkpointing.digest import sha256
-from checkpointing.errors import EffectNotApproved, NotAllowed, SlotAmbiguous, UnknownApproval
+from checkpointing.errors import NotAllowed, SlotAmbiguous
 from checkpointing.leases import check_fence
 from checkpointing.questions import Approval, Question, approval_from, approval_id
 from checkpointing.runs import submitter, wake
@@ -40,8 +41,6 @@ on conflict do nothing
 returning *
 """
 SUPERSEDE = "update approvals set state = 'superseded' where id = :id and state <> 'superseded' returning id"
-GET = "select * from approvals where id = :id"
-GET_SHARED = GET + " for share"
 PENDING = """
 select * from approvals where state = 'pending' order by coalesce(expires_ms, 9007199254740991), opened_ms, id limit :limit
 """
@@ -87,7 +86,7 @@ class Approvals:
             if latest and latest.payload_hash == payload_hash:
                 return latest
             if latest and tx.one(SUPERSEDE, id=latest.id):
-                _audit(tx, latest, "approval.supersede", actor=actor)
+                audit(tx, latest, "approval.supersede", actor=actor)
             row = tx.one(OPEN, **_values(question, place, payload_hash, latest.round + 1 if latest else 0))
             if row is None:
                 # Somebody opened this round between our two statements: a sibling, which is ambiguous, or on a raw graph another run.
@@ -95,7 +94,7 @@ class Approvals:
                 assert faster is not None
                 return faster
             approval = approval_from(row)
-            _audit(tx, approval, "approval.open", actor=actor, payload=payload_hash, terms=approval.terms())
+            audit(tx, approval, "approval.open", actor=actor, payload=payload_hash, terms=approval.terms())
             return approval
 
     def decide(self, approval_id: str, decision: Decision, *, principal: str | None) -> Approval:
@@ -126,22 +125,26 @@ class Approvals:
             for thread_id in sorted({approval.thread_id for approval in decided}):
                 wake(tx, thread_id)
             for approval in decided:
-                _audit(tx, approval, "approval.decide", actor=str(principal), **decided_body(approval))
+                audit(tx, approval, "approval.decide", actor=str(principal), **decided_body(approval))
             return decided
 
     @staticmethod
     def _decide(tx: Tx, approval_id: str, decision: Decision, principal: str | None) -> Approval:
-        found = _existing(tx, approval_id)
+        found = existing(tx, approval_id)
         _check_principal(tx, found, principal)
         kept = check_decision(found, decision)
         row = tx.one(DECIDE, id=approval_id, decision=json.dumps(kept), decided_by=principal)
         if row is None:
-            current = _existing(tx, approval_id)
+            current = existing(tx, approval_id)
             newest = tx.one(
                 LATEST, thread_id=current.thread_id, node=current.node, name=current.name, visit=current.visit
             )
             raise refusal(current, newest=str(newest["id"]) if newest else None)
         return approval_from(row)
+
+    def withdraw(self, approval_id: str, *, principal: str | None, reason: str = "") -> Approval:
+        """Take a question, or the decision on it, back while no effect has used it; see `covering.withdraw`."""
+        return withdraw(self.store, approval_id, principal=principal, reason=reason)
 
     def expire_due(self, thread_id: str) -> list[Approval]:
         """Give every overdue question of the thread its outcome at expiry, wake the run, and return them."""
@@ -156,7 +159,7 @@ class Approvals:
             if expired:
                 wake(tx, thread_id)
             for one in expired:
-                _audit(tx, one, "approval.expire", actor="", type=one.on_expiry)
+                audit(tx, one, "approval.expire", actor="", type=one.on_expiry)
             return expired
 
     def get(self, approval_id: str) -> Approval:
@@ -167,7 +170,7 @@ class Approvals:
             UnknownApproval: there is none with this id.
         """
         with self.store.reading() as tx:
-            return _existing(tx, approval_id)
+            return existing(tx, approval_id)
 
     def pending(self, *, thread_id: str | None = None, limit: int = 1000) -> list[Approval]:
         """Return what waits for a decision, what expires first in front."""
@@ -197,29 +200,6 @@ def all_pending(tx: Tx, thread_id: str, ids: Collection[str]) -> bool:
             "ask in a node that is not sent to"
         )
     return all(found[one] == "pending" for one in ids)
-
-
-def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: str) -> None:
-    """
-    Make sure that this approval allows an effect with these arguments.
-
-    Raises:
-        EffectNotApproved: it is another thread's, was not approved, was superseded, or was for something else.
-    """
-    row = tx.one(GET_SHARED, id=approval_id)
-    found = approval_from(row) if row else None
-    if found is None or found.thread_id != thread_id:
-        raise EffectNotApproved(f"thread {thread_id!r} has no approval {approval_id!r}")
-    kind = found.decision["type"] if found.decision else None
-    if found.state not in ("decided", "expired") or kind not in ("approve", "edit"):
-        raise EffectNotApproved(
-            f"approval {approval_id!r} is {found.state}{f' ({kind})' if kind else ''}; nothing may be done under it"
-        )
-    if found.approved()[1] != arguments_hash:
-        raise EffectNotApproved(
-            f"approval {approval_id!r} was given for a payload with hash {found.approved()[1][:16]}, "
-            f"and the effect's arguments have {arguments_hash[:16]}; they must be the same JSON"
-        )
 
 
 def decided_body(approval: Approval) -> dict[str, Any]:
@@ -274,14 +254,3 @@ def _check_principal(tx: Tx, approval: Approval, principal: str | None) -> None:
         )
     if principal == submitter(tx, approval.thread_id):
         raise NotAllowed(f"{principal!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
-
-
-def _existing(tx: Tx, approval_id: str) -> Approval:
-    row = tx.one(GET, id=approval_id)
-    if row is None:
-        raise UnknownApproval(f"there is no approval {approval_id!r}; see counterfoil approvals")
-    return approval_from(row)
-
-
-def _audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:
-    append(tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body)

@@ -41,6 +41,7 @@ def effects_witness(ledger: Ledger) -> Witness:
 
     def contradictions(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
         rows = {record.key: record for record in ledger.list(thread_id=thread_id, limit=EVERY)}
+        rows |= {record.key: record for record in ledger.past(thread_id)}
         for entry in entries:
             if entry.event == "effect.settle_late":
                 yield f"effect {entry.subject!r} was executed after its slot was freed and claimed again: both may have happened"
@@ -107,6 +108,18 @@ def _against(row: Approval, told: dict[str, Entry]) -> str | None:
         return "asks about another payload than was recorded"
     if opened.body["terms"] != row.terms():
         return "has other terms than were recorded: who may decide what until when"
+    return _withdrawn_against(row, told.get("approval.withdraw")) or _decided_against(row, told)
+
+
+def _withdrawn_against(row: Approval, withdrawn: Entry | None) -> str | None:
+    if row.withdrawn_by != (withdrawn.actor if withdrawn else None):
+        return "was withdrawn by somebody else than was recorded"
+    if withdrawn and row.state not in ("withdrawn", "superseded"):
+        return f"was withdrawn, and is {row.state}"
+    return None
+
+
+def _decided_against(row: Approval, told: dict[str, Entry]) -> str | None:
     decided, expired = told.get("approval.decide"), told.get("approval.expire")
     if decided:
         as_recorded = row.decision and (row.decided_by, {"name": row.name, **decided_body(row)})
@@ -115,6 +128,6 @@ def _against(row: Approval, told: dict[str, Entry]) -> str | None:
         return None if row.decision == {"type": expired.body["type"]} else "has another outcome than was recorded"
     return (
         None
-        if row.decision is None and row.state in ("pending", "superseded")
+        if row.decision is None and row.state in ("pending", "superseded", "withdrawn")
         else "was decided, and by nobody on record"
     )

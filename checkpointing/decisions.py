@@ -70,6 +70,12 @@ def refusal(approval: Approval, *, newest: str | None) -> Refused:
         return PayloadChanged(
             f"approval {approval.id!r} was superseded: the payload changed. Decide approval {newest!r} instead"
         )
+    if approval.state == "withdrawn":
+        return AlreadyDecided(
+            f"approval {approval.id!r} was withdrawn by {approval.withdrawn_by!r}: {approval.withdrawn_why or 'no reason given'}",
+            decision=approval.decision,
+            decided_by=approval.decided_by,
+        )
     if approval.state == "decided":
         kind = approval.decision["type"] if approval.decision else "?"
         return AlreadyDecided(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from checkpointing.clock import from_ms
 from checkpointing.digest import JSON
 from checkpointing.leases import Lease
-from checkpointing.slots import Place, Slot
+from checkpointing.slots import MAX_KEY_LENGTH, Place, Slot, make_key
 from checkpointing.store import Row
 
 EffectState = Literal["claimed", "settled", "in_doubt", "released"]
@@ -26,28 +26,36 @@ class Request:
     Attributes:
         slot: Which effect this is.
         place: Where in the thread's history it is asked from.
-        key: What the receiver would get.
         digest: The first 16 hex digits of the arguments' SHA-256, volatile fields left out.
         approved_hash: The whole SHA-256 of all arguments, to be compared with the approval's.
         approval_id: The approval it acts under, or `None`.
         cost: In minor units; 0 if the effect declares none.
+        max_key_length: The longest key its receiver takes, in characters.
     """
 
     slot: Slot
     place: Place
     effect: str
-    key: str
     arguments: dict[str, JSON]
     digest: str
     approved_hash: str
     approval_id: str | None
     cost: int
+    max_key_length: int = MAX_KEY_LENGTH
+
+    @property
+    def key(self) -> str:
+        """What the receiver gets as the first key of the slot."""
+        return self.key_of(1)
+
+    def key_of(self, generation: int) -> str:
+        """Return what the receiver gets as the key of this *generation* of the slot."""
+        return make_key(self.slot, self.digest, max_length=self.max_key_length, generation=generation)
 
     def columns(self) -> dict[str, Any]:
-        """Return the request as the ledger stores it."""
+        """Return the request as the ledger stores it, but for its key."""
         return {
             "slot": self.slot.id,
-            "key": self.key,
             "effect": self.effect,
             "thread_id": self.slot.thread_id,
             "step": self.slot.step,
@@ -90,6 +98,8 @@ class EffectRecord:
         calls: How many claims led to a call, the first one counted.
         replays: How often it was answered from here instead of being called.
         cost: In minor units.
+        generation: Which key of the slot this is, from 1; each `reissue` begins the next.
+        reissued_as: The key of the next generation, if there is one; this record is then history.
     """
 
     key: str
@@ -107,6 +117,8 @@ class EffectRecord:
     cost: int
     claimed_at: datetime
     settled_at: datetime | None
+    generation: int = 1
+    reissued_as: str | None = None
 
     @property
     def declined(self) -> str | None:
@@ -117,7 +129,7 @@ class EffectRecord:
 
 
 def record_from(row: Row) -> EffectRecord:
-    """Read an effect from its row."""
+    """Read an effect from its row, or from that of one of its earlier generations."""
     return EffectRecord(
         key=row["key"],
         effect=row["effect"],
@@ -134,4 +146,6 @@ def record_from(row: Row) -> EffectRecord:
         cost=row["cost"],
         claimed_at=from_ms(row["claimed_ms"]),
         settled_at=None if row["settled_ms"] is None else from_ms(row["settled_ms"]),
+        generation=row["generation"],
+        reissued_as=row.get("reissued_as"),
     )

@@ -20,7 +20,7 @@ The branches say what the caller must do: come back later, stop this worker, ask
     │   ├── UnknownThread, UnknownApproval, UnknownEffect, UnknownArtefact
     │   ├── InputChanged, InputRefused
     │   ├── AlreadyDecided, ApprovalExpired, PayloadChanged, NotAllowed, DecisionInvalid
-    │   ├── AlreadySettled
+    │   ├── AlreadySettled, ReissueRefused
     │   ├── GraphChanged, GraphRefused
     │   └── JournalUnusable, SchemaTooNew
     ├── Bug                   the graph contradicts its own record; the run becomes a dead letter
@@ -163,6 +163,10 @@ class DecisionInvalid(Refused, ValueError):
 
 class AlreadySettled(Refused):
     """The effect has its outcome; an outcome is never replaced."""
+
+
+class ReissueRefused(Refused):
+    """The effect happened, or may have: a new key would be a second effect."""
 
 
 class GraphChanged(Refused):

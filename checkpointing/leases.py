@@ -17,7 +17,8 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -211,6 +212,28 @@ class Heartbeat:
                 return
             except StoreUnreachable:
                 continue
+
+
+@contextmanager
+def holding(leases: Leases, name: str) -> Iterator[Lease]:
+    """
+    Hold the lease called *name*, renewed in the background, for as long as the block runs.
+
+    Raises:
+        RunBusy: somebody holds it.
+    """
+    lease = leases.take(name)
+    heartbeat = Heartbeat(leases, lease)
+    try:
+        yield lease
+    finally:
+        heartbeat.stop()
+        leases.give_back(lease)
+
+
+def slot_lease(slot_id: str) -> str:
+    """Return the name of the lease under which one slot is executed where no thread's lease is held."""
+    return f"slot:{slot_id}"
 
 
 def _busy(name: str, holder: Row | None) -> str:

@@ -2,11 +2,13 @@
 The effect ledger: one row a slot, and the outcome of a slot is recorded once.
 
             claim (fence, approval, audit: one transaction)
-    none ───────────────▶ claimed ──settle──▶ settled: succeeded | declined
+    none ───────────────▶ claimed ──settle──▶ settled: succeeded | declined ──reissue──▶ released, under its next key
                             │   ▲
               owner is gone │   │ taken over: the receiver's profile decides how
                             ▼   │
                           in doubt ──a person──▶ settled | released
+
+What a person says of an effect, `resolve` and `reissue`, is in `resolving.py`.
 
 The order is: claim, call the receiver outside any transaction, settle, and only then go on. A crash before the claim leaves nothing; one
 between claim and settle leaves a claim whose owner's lease ends, which the next claim of the slot finds and resolves as the receiver's
@@ -22,26 +24,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from checkpointing.approvals import check_covers
 from checkpointing.audit import append
+from checkpointing.covering import check_covers
 from checkpointing.digest import JSON, canonical, sha256
+from checkpointing.doubts import in_doubt
 from checkpointing.effects import Claim, EffectRecord, EffectState, Request, record_from
-from checkpointing.errors import (
-    AlreadySettled,
-    ArgumentsNotJson,
-    ClockBehind,
-    DecisionInvalid,
-    EffectBusy,
-    EffectConflict,
-    EffectInDoubt,
-    EffectNotApproved,
-    NotAllowed,
-    UnknownEffect,
-)
+from checkpointing.errors import ClockBehind, EffectBusy, EffectConflict, EffectNotApproved
 from checkpointing.executing import Executing
 from checkpointing.leases import Lease, check_fence, is_live
-from checkpointing.runs import wake_waiting
-from checkpointing.slots import ambiguous
+from checkpointing.resolving import audit, existing, reissue, resolve, wake_and_audit
+from checkpointing.slots import MAX_KEY_LENGTH, ambiguous
 from checkpointing.store import Row, Store, Tx
 
 CLAIM = """
@@ -78,23 +70,15 @@ RELEASE = """
 update effects set state = 'released', approval_id = null
 where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
 """
-RESOLVE_HAPPENED = """
-update effects set state = 'settled', outcome = :outcome, settled_ms = :now
-where key = :key and state in ('claimed', 'in_doubt') returning *
-"""
-RESOLVE_NOTHING = """
-update effects set state = 'released' where key = :key and state in ('claimed', 'in_doubt') returning *
-"""
 GET = "select * from effects where key = :key"
-GET_LOCKED = GET + " for update"
 ALL = """
 select * from effects where (claimed_ms, slot) > (:after_ms, :after) order by claimed_ms, slot limit :limit
 """
 OF_THREAD = ALL.replace("where", "where thread_id = :thread_id and")
 IN_STATE = ALL.replace("where", "where state = :state and")
 OF_THREAD_IN_STATE = IN_STATE.replace("where", "where thread_id = :thread_id and")
-UNSETTLED = "select key from effects where thread_id = :thread_id and state in ('claimed', 'in_doubt') limit 1"
-LOCK_KEY = "select state from effects where key = :key for update"
+PAST = "select * from effect_generations where key = :key"
+PAST_OF_THREAD = "select * from effect_generations where thread_id = :thread_id order by claimed_ms, slot, generation"
 
 
 class Ledger:
@@ -151,7 +135,7 @@ class Ledger:
             if not person_needed(_age(row, "claimed_ms")):
                 return self._take_over(tx, asked, row)
             if tx.one(DOUBT, slot=asked.slot.id, key=record.key, lease=row["lease"], fence=row["fence"]):
-                _audit(tx, record, "effect.in_doubt", actor=asked.place.held.owner)
+                audit(tx, record, "effect.in_doubt", actor=asked.place.held.owner)
         raise in_doubt(record.key)
 
     def settle(self, claim: Claim, outcome: JSON) -> EffectRecord:
@@ -183,7 +167,7 @@ class Ledger:
                 )
             else:
                 record = record_from(row)
-                _wake_and_audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
+                wake_and_audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
                 return record
         raise EffectConflict(
             f"effect {claim.record.key!r} was executed, but its slot was freed and claimed again with another request: both may have "
@@ -194,55 +178,38 @@ class Ledger:
         """Free the slot, because the receiver refused the request and nothing happened; a repaired request may claim it."""
         with self.store.transaction("effect.release") as tx:
             if row := tx.one(RELEASE, **_mine(claim)):
-                _audit(tx, record_from(row), "effect.release", actor=claim.lease.owner, why=why)
+                audit(tx, record_from(row), "effect.release", actor=claim.lease.owner, why=why)
 
     def doubt(self, claim: Claim, *, why: str) -> None:
         """Record that nobody knows whether the call happened; nothing changes once another worker has taken the claim over."""
         with self.store.transaction("effect.doubt") as tx:
             if row := tx.one(DOUBT, **_mine(claim)):
-                _audit(tx, record_from(row), "effect.in_doubt", actor=claim.lease.owner, why=why)
+                audit(tx, record_from(row), "effect.in_doubt", actor=claim.lease.owner, why=why)
 
     def resolve(self, key: str, *, happened: bool, outcome: JSON = None, principal: str | None) -> EffectRecord:
-        """
-        Settle a doubtful effect with what a person found out, or free its slot because nothing happened; the runs that wait for it are woken.
+        """Record what a person found out about a doubtful effect, and wake the runs that wait for it; see `resolving.resolve`."""
+        return resolve(self.store, key, happened=happened, outcome=outcome, principal=principal)
 
-        Raises:
-            UnknownEffect: no effect has this key.
-            AlreadySettled: it has its outcome.
-            NotAllowed: no principal was named.
-            EffectBusy: its owner is still at work on it.
-        """
-        if not principal:
-            raise NotAllowed(f"resolving effect {key!r} needs a principal: who found out?")
-        try:
-            canonical(outcome, what="outcome")
-        except ArgumentsNotJson as error:
-            raise DecisionInvalid(f"what was found out about effect {key!r} is not JSON: {error}") from error
-        with self.store.transaction("effect.resolve") as tx:
-            found = _existing(tx, key, sql=GET_LOCKED)
-            if found["state"] == "claimed" and is_live(tx, name=found["lease"], fence=found["fence"]):
-                raise EffectBusy(f"effect {key!r} is being executed; resolve it if its worker does not settle it")
-            row = (
-                tx.one(RESOLVE_HAPPENED, key=key, outcome=json.dumps(outcome))
-                if happened
-                else tx.one(RESOLVE_NOTHING, key=key)
-            )
-            if row is None:
-                raise AlreadySettled(f"effect {key!r} is {found['state']}; an outcome is never replaced")
-            record = record_from(row)
-            found_out = {"outcome": sha256(outcome)} if happened else {}
-            _wake_and_audit(tx, record, "effect.resolve", actor=principal, happened=happened, **found_out)
-            return record
+    def reissue(
+        self, key: str, *, principal: str | None, reason: str = "", max_key_length: int = MAX_KEY_LENGTH
+    ) -> EffectRecord:
+        """Free the slot of a declined or released effect under its next key; see `resolving.reissue`."""
+        return reissue(self.store, key, principal=principal, reason=reason, max_key_length=max_key_length)
 
     def get(self, key: str) -> EffectRecord:
         """
-        Return one effect.
+        Return one effect, an earlier generation of it too.
 
         Raises:
             UnknownEffect: no effect has this key.
         """
         with self.store.reading() as tx:
-            return record_from(_existing(tx, key))
+            return record_from(tx.one(GET, key=key) or existing(tx, key, sql=PAST))
+
+    def past(self, thread_id: str) -> list[EffectRecord]:
+        """Return the earlier generations of the thread's reissued effects, in the order they were claimed."""
+        with self.store.reading() as tx:
+            return [record_from(row) for row in tx.all(PAST_OF_THREAD, thread_id=thread_id)]
 
     def list(
         self,
@@ -274,17 +241,15 @@ class Ledger:
                 raise EffectNotApproved(
                     f"approval {asked.approval_id!r} was used by effect {used['key']!r}; it allows one"
                 )
-        columns = asked.columns()
-        if released and (released["effect"], released["digest"]) == (asked.effect, asked.digest):
-            columns["key"] = released["key"]  # the same request keeps its key, so that the receiver too can tell
-        row = tx.one(CLAIM_AGAIN if released else CLAIM, **columns)
+        key = _key(asked, released)
+        row = tx.one(CLAIM_AGAIN if released else CLAIM, key=key, **asked.columns())
         if row is None:
-            if tx.one(GET, key=asked.key):
-                raise ambiguous(asked.slot, f"its key {asked.key!r} is another slot's")
+            if tx.one(GET, key=key):
+                raise ambiguous(asked.slot, f"its key {key!r} is another slot's")
             # Another thread claimed the same `once=` slot, or used the approval, between our two statements.
-            raise EffectBusy(f"effect {asked.key!r} was claimed by another worker just now")
+            raise EffectBusy(f"effect {key!r} was claimed by another worker just now")
         record = record_from(row)
-        _audit(
+        audit(
             tx,
             record,
             "effect.claim",
@@ -298,7 +263,7 @@ class Ledger:
         row = tx.one(TAKE_OVER, slot=asked.slot.id, **asked.place.columns())
         assert row is not None
         record = record_from(row)
-        _audit(tx, record, "effect.take_over", actor=asked.place.held.owner, call=record.calls)
+        audit(tx, record, "effect.take_over", actor=asked.place.held.owner, call=record.calls)
         return Claim(
             record,
             asked.place.held,
@@ -308,25 +273,13 @@ class Ledger:
         )
 
 
-def unsettled(tx: Tx, thread_id: str) -> str | None:
-    """Return the key of an effect of the thread of which nobody knows yet whether it happened, or `None`."""
-    row = tx.one(UNSETTLED, thread_id=thread_id)
-    return str(row["key"]) if row else None
-
-
-def still_in_doubt(tx: Tx, key: str) -> bool:
-    """Tell, holding its row locked until *tx* ends, whether the effect still waits for a person."""
-    row = tx.one(LOCK_KEY, key=key)
-    return row is not None and row["state"] == "in_doubt"
-
-
-def in_doubt(key: str) -> EffectInDoubt:
-    """Return the error that says whom an effect waits for."""
-    return EffectInDoubt(
-        f"effect {key!r} is in doubt: its receiver cannot tell whether it happened. "
-        f"Find out, then: counterfoil effects resolve {key!r} --happened|--nothing-happened --as NAME",
-        key=key,
-    )
+def _key(asked: Request, released: Row | None) -> str:
+    """Return the key of a claim: the same request keeps the one it was released with, so that the receiver too can tell."""
+    if released is None:
+        return asked.key
+    if (released["effect"], released["digest"]) == (asked.effect, asked.digest):
+        return str(released["key"])
+    return asked.key_of(int(released["generation"]))
 
 
 def _has_live_owner(tx: Tx, row: Row, mine: Lease) -> bool:
@@ -357,24 +310,3 @@ def _mine(claim: Claim) -> dict[str, Any]:
 
 def _age(row: Row, since: str) -> timedelta:
     return timedelta(milliseconds=int(row["now"]) - int(row[since]))
-
-
-def _existing(tx: Tx, key: str, *, sql: str = GET) -> Row:
-    row = tx.one(sql, key=key)
-    if row is None:
-        raise UnknownEffect(f"there is no effect with key {key!r}; see counterfoil effects")
-    return row
-
-
-def _wake_and_audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
-    """Wake every run that waits for the effect, and write all of it into the audits, in the order of their threads."""
-    woken = wake_waiting(tx, record.key)
-    for thread_id in sorted({record.thread_id, *woken}):
-        if thread_id == record.thread_id:
-            _audit(tx, record, event, actor=actor, **body)
-        if thread_id in woken:
-            append(tx, thread_id, "run.wake", actor=actor, subject=thread_id, effect=record.key)
-
-
-def _audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
-    append(tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body)

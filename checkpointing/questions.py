@@ -13,7 +13,7 @@ from checkpointing.clock import from_ms
 from checkpointing.digest import JSON, sha256
 from checkpointing.store import Row
 
-ApprovalState = Literal["pending", "decided", "superseded", "expired"]
+ApprovalState = Literal["pending", "decided", "superseded", "expired", "withdrawn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class Approval:
         decision: The decision as recorded; for an expired one `{"type": <on_expiry>}`; `None` while pending.
         decided_by: The principal; `None` for an expiry.
         interrupt_id: Set where the question is a graph's own `interrupt()`.
+        withdrawn_by: Who took the question, or the decision, back; the decision stays on record.
     """
 
     id: str
@@ -77,6 +78,9 @@ class Approval:
     opened_at: datetime
     expires_at: datetime | None
     interrupt_id: str | None
+    withdrawn_by: str | None = None
+    withdrawn_why: str | None = None
+    withdrawn_at: datetime | None = None
 
     def request(self) -> dict[str, Any]:
         """Return what the interrupt shows: the question, in JSON."""
@@ -101,11 +105,13 @@ class Approval:
         """
         Return the decided approval as the state holds it, in JSON.
 
-        Keys: `id`, `name`, `visit`, `type`, `payload` and `payload_hash` (as approved, or as the approver made them), `by`, `at`,
-        `reason`, `expired`.
+        Keys: `id`, `name`, `visit`, `type` (the decision's, or `withdrawn`), `payload` and `payload_hash` (as approved, or as the approver
+        made them), `by`, `at`, `reason`, `expired`.
         """
         decision = self.decision or {}
         payload, payload_hash = self.approved()
+        if self.state == "withdrawn":
+            return {**self._withdrawal(), "payload": payload, "payload_hash": payload_hash}
         return {
             "id": self.id,
             "name": self.name,
@@ -117,6 +123,18 @@ class Approval:
             "at": self.decided_at.isoformat() if self.decided_at else None,
             "reason": decision.get("reason"),
             "expired": self.state == "expired",
+        }
+
+    def _withdrawal(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "visit": self.visit,
+            "type": "withdrawn",
+            "by": self.withdrawn_by,
+            "at": self.withdrawn_at.isoformat() if self.withdrawn_at else None,
+            "reason": self.withdrawn_why,
+            "expired": False,
         }
 
     def approved(self) -> tuple[Any, str]:
@@ -154,4 +172,7 @@ def approval_from(row: Row) -> Approval:
         opened_at=from_ms(row["opened_ms"]),
         expires_at=None if row["expires_ms"] is None else from_ms(row["expires_ms"]),
         interrupt_id=row["interrupt_id"],
+        withdrawn_by=row["withdrawn_by"],
+        withdrawn_why=row["withdrawn_why"],
+        withdrawn_at=None if row["withdrawn_ms"] is None else from_ms(row["withdrawn_ms"]),
     )

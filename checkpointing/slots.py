@@ -145,14 +145,20 @@ def ambiguous(slot: Slot, why: str) -> SlotAmbiguous:
     )
 
 
-def make_key(slot: Slot, digest: str, *, max_length: int) -> str:
+def slot_of(row: Row) -> Slot:
+    """Return the slot that a row of the ledger records."""
+    before, found, identity = str(row["slot"]).partition(f"once|{row['effect']}|")
+    return Slot(row["thread_id"], row["step"], row["effect"], identity if found and not before else None)
+
+
+def make_key(slot: Slot, digest: str, *, max_length: int, generation: int = 1) -> str:
     """
-    Return the key for a slot's call: `{thread_id}:{step}:{effect}:{digest}`.
+    Return the key for a slot's call: `{thread_id}:{step}:{effect}:{digest}`, and from the second *generation* on its number after a dot.
 
     It is printable ASCII and at most *max_length* long, whatever the thread is called; else it is the short form, `cf_` and 32 hex digits of
     the whole key's SHA-256.
     """
-    whole = f"{slot.thread_id}:{slot.step}:{slot.effect}:{digest}"
+    whole = f"{slot.thread_id}:{slot.step}:{slot.effect}:{digest}" + (f".{generation}" if generation > 1 else "")
     fits = len(whole) <= min(max_length, MAX_KEY_LENGTH)
     if fits and all("!" <= character <= "~" for character in whole):
         return whole

@@ -30,6 +30,7 @@ from checkpointing import Approval, Journal, Lease, Run
 from checkpointing.admissions import Admission
 from checkpointing.approvals import all_pending
 from checkpointing.digest import sha256
+from checkpointing.doubts import in_doubt, still_in_doubt, unsettled
 from checkpointing.errors import (
     ArgumentsNotJson,
     Bug,
@@ -43,7 +44,6 @@ from checkpointing.errors import (
     TryAgain,
 )
 from checkpointing.leases import Heartbeat
-from checkpointing.ledger import in_doubt, still_in_doubt, unsettled
 from checkpointing.savers import LEASE
 from checkpointing.text import storable
 from graph.asks import Ask, Decide, Start, read_ask, read_config

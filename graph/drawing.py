@@ -29,7 +29,7 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 GREEN, AMBER, RED, BLUE = "#2e9e63", "#c2801f", "#d0504a", "#4a86c5"
 COLOURS = {
     "settled": GREEN, "decided": GREEN, "claimed": AMBER, "pending": AMBER, "declined": AMBER, "expired": AMBER,
-    "in_doubt": RED, "released": RED, "superseded": RED, "done": GREEN, "parked": AMBER, "dead": RED,
+    "in_doubt": RED, "released": RED, "superseded": RED, "withdrawn": RED, "done": GREEN, "parked": AMBER, "dead": RED,
 }  # fmt: skip
 
 STYLE = """<style>
@@ -273,6 +273,8 @@ def _decided(approval: Approval) -> str:
             return f"{approval.name}: {kind} by {approval.decided_by}"
         case "expired":
             return f"{approval.name}: expired, which counts as {kind}"
+        case "withdrawn":
+            return f"{approval.name}: withdrawn by {approval.withdrawn_by}"
         case "superseded":
             return f"{approval.name}: superseded, the payload changed"
         case _:

@@ -32,7 +32,9 @@ APPROVAL_LIMIT = 100_000
 APPROVAL_TTL = timedelta(days=3)
 
 Facts = Literal["unchanged", "changed", "withdrawn", "lapsed"]
-Outcome = Literal["paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "not_covered"]
+Outcome = Literal[
+    "paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "undecided", "not_covered"
+]
 
 
 class ClaimState(DurableState):
@@ -199,7 +201,10 @@ def outcome_of(state: ClaimState) -> Outcome:
         return "policy_lapsed"
     if state["payout"] == 0:
         return "not_covered"
-    return "expired" if state["approvals"][APPROVAL]["expired"] else "rejected"
+    asked = state["approvals"][APPROVAL]
+    if asked["type"] == "withdrawn":
+        return "undecided"
+    return "expired" if asked["expired"] else "rejected"
 
 
 LETTERS: dict[Outcome, str] = {
@@ -209,6 +214,7 @@ LETTERS: dict[Outcome, str] = {
     "policy_lapsed": "Your policy has ended, so we cannot pay this claim.",
     "expired": "We could not decide your claim in time. Please call us.",
     "rejected": "We have looked at your claim and cannot pay it. {reason}",
+    "undecided": "We could not decide your claim. Please call us.",
     "not_covered": "Your policy does not cover this loss. {summary}",
 }
 

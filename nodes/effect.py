@@ -19,7 +19,7 @@ from checkpointing import EffectRecord, Journal
 from checkpointing.digest import sha256
 from checkpointing.effects import Request
 from checkpointing.errors import ArgumentsNotJson, EffectNotApproved, GraphRefused
-from checkpointing.slots import Place, Slot, make_key
+from checkpointing.slots import Place, Slot
 from nodes.state import read_channel
 from nodes.visit import Visit, place, visit, visits_before
 from tools.effect import Effect
@@ -161,12 +161,12 @@ class _Work:
             slot=slot,
             place=at,
             effect=self.effect.name,
-            key=make_key(slot, digest, max_length=self.effect.receiver.max_key_length),
             arguments=values,
             digest=digest,
             approved_hash=sha256(values, what="arguments"),
             approval_id=approved["id"] if approved else None,
             cost=self.effect.cost(values) if self.effect.cost else 0,
+            max_key_length=self.effect.receiver.max_key_length,
         )
 
     def _done(self, here: Visit, step: str, record: EffectRecord) -> Update:

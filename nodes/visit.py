@@ -5,7 +5,7 @@ One visit of a node: where in which graph it runs, under which lease, and which 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 
 from checkpointing import Journal, Lease
 from checkpointing.errors import EffectBusy, RunBusy
-from checkpointing.leases import Heartbeat
+from checkpointing.leases import holding, slot_lease
 from checkpointing.savers import LEASE
 from checkpointing.slots import Place
 
@@ -87,13 +87,9 @@ def place(journal: Journal, here: Visit, slot_id: str) -> Iterator[Place]:
     if here.lease:
         yield here.place(journal, here.lease)
         return
-    try:
-        lease = journal.leases.take(f"slot:{slot_id}")
-    except RunBusy as busy:
-        raise EffectBusy(str(busy)) from busy
-    heartbeat = Heartbeat(journal.leases, lease)
-    try:
+    with ExitStack() as held:
+        try:
+            lease = held.enter_context(holding(journal.leases, slot_lease(slot_id)))
+        except RunBusy as busy:
+            raise EffectBusy(str(busy)) from busy
         yield here.place(journal, lease)
-    finally:
-        heartbeat.stop()
-        journal.leases.give_back(lease)

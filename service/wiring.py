@@ -18,6 +18,7 @@ from nodes.claims import Outside
 from service.settings import Settings
 from tools.assessor import make_assessor
 from tools.claims_system import ClaimsSystem
+from tools.effect import Effect
 from tools.messages import notify_effect
 from tools.payments import pay_effect
 
@@ -78,6 +79,11 @@ def outside_of(settings: Settings) -> Outside:
             timeout_s=settings.timeout_seconds,
         ),
     )
+
+
+def effects_of(outside: Outside) -> dict[str, Effect]:
+    """Return the effects of the claims agent by name, for commands that work on one."""
+    return {effect.name: effect for effect in (outside.pay, outside.notify)}
 
 
 def _sqlite_file(url: str) -> Path | None:

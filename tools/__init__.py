@@ -7,6 +7,7 @@ Never imports langgraph. An effect is declared here and placed in a graph by `no
 from checkpointing.errors import Declined, KeyInUse, KeyMismatch, Rejected, Unreachable
 from tools.effect import Effect, effect
 from tools.receiver import Receiver
+from tools.reissuing import reissue
 
 __all__ = [
     "Declined",
@@ -17,4 +18,5 @@ __all__ = [
     "Rejected",
     "Unreachable",
     "effect",
+    "reissue",
 ]

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from checkpointing.bridge import Bridge
 from checkpointing.digest import JSON
+from checkpointing.doubts import in_doubt
 from checkpointing.effects import Claim, EffectRecord, Request
 from checkpointing.errors import (
     Declined,
@@ -34,7 +35,7 @@ from checkpointing.errors import (
     Rejected,
     Unreachable,
 )
-from checkpointing.ledger import Ledger, in_doubt
+from checkpointing.ledger import Ledger
 from checkpointing.steps import Feed
 from checkpointing.text import storable
 from tools.effect import Effect, ToolFunction

@@ -62,6 +62,7 @@ def command_line() -> typer.Typer:
         (decisions.approve, "approve", DECISIONS),
         (decisions.reject, "reject", DECISIONS),
         (decisions.edit, "edit", DECISIONS),
+        (decisions.withdraw, "withdraw", DECISIONS),
         (outside.demo, "demo", WORLD),
     ):
         _add(app, name, function, panel)
@@ -118,6 +119,7 @@ def _effects() -> typer.Typer:
     _add(group, "list", effects.list_effects)
     _add(group, "show", effects.show_effect)
     _add(group, "resolve", effects.resolve)
+    _add(group, "reissue", effects.reissue)
     return group
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from checkpointing import Approval, Journal
 from checkpointing.clock import from_ms
+from checkpointing.errors import RunBusy
 from graph import asks
 from service.cli import show
 from service.cli.documents import approval_document
@@ -118,6 +120,32 @@ def edit(
         return asks.edit(approval, given, reason)
 
     _decide(context, approval_id, principal, made, as_json=as_json, command="edit")
+
+
+@ending
+def withdraw(
+    context: typer.Context,
+    approval_id: ApprovalId,
+    principal: As = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """
+    Take a question back, or the decision on it, and carry the run on; nothing may be done under it afterwards.
+
+    Possible until an effect has acted under it. A run that waits for the question goes on without an approval; one that has read the
+    decision already ends as a dead letter where it would have acted.
+
+    Example: counterfoil withdraw apr_74071e3af07eb10a318c --as adjuster-17 --reason "Approved the wrong claim."
+    """
+    who = named(principal, command="withdraw")
+    with wired(settings_of(context), must_exist=True) as app:
+        withdrawn = app.journal.approvals.withdraw(approval_id, principal=who, reason=reason or "")
+        if not as_json:
+            show.stdout().print(Text(f"Recorded: withdrawn by {who}."), soft_wrap=True)
+        with suppress(RunBusy):  # whoever holds the thread carries it on
+            advance(app, None, withdrawn.thread_id)
+        report(app, withdrawn.thread_id, as_json=as_json)
 
 
 def _list_all(journal: Journal, thread_id: str | None, place: str, *, as_json: bool) -> None:

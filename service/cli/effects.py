@@ -9,16 +9,17 @@ import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
+import tools
 from checkpointing import EffectRecord, Journal
-from checkpointing.errors import Refused, UnknownThread
+from checkpointing.errors import Refused, ReissueRefused, UnknownThread
 from service.cli import show, words
 from service.cli.advice import advice
 from service.cli.documents import effect_document
-from service.cli.exits import ending, named, print_json, read_json
-from service.cli.options import As, AsJson, settings_of
+from service.cli.exits import Exit, ending, named, print_json, read_json
+from service.cli.options import As, AsJson, Reason, settings_of
 from service.cli.runs import all_runs
 from service.cli.situation import situation
-from service.wiring import opened
+from service.wiring import effects_of, opened, outside_of
 
 PAGE = 1000
 
@@ -121,6 +122,39 @@ def resolve(
             return
         show.stdout().print(Text(f"Effect {record.key} is {record.state} now."), soft_wrap=True)
         _say_what_is_next(journal, record, woken)
+
+
+@ending
+def reissue(
+    context: typer.Context,
+    key: Key,
+    principal: As = None,
+    reason: Reason = None,
+    as_json: AsJson = False,
+) -> None:
+    """
+    Try an effect again that its receiver declined, at once and under a new key.
+
+    The old key is never sent again: a receiver answers it with the same no. The run that was told of the decline has gone on, and its state
+    and letters are not changed; what it was told stays on record. An effect that happened, or may have, is refused.
+
+    Example: counterfoil effects reissue claim-0042:pay.0:pay:0f2a54f2b7f6a1a3 --as operator-3 --reason "The account is open again."
+    """
+    who = named(principal, command="effects reissue")
+    settings = settings_of(context)
+    with opened(settings, must_exist=True) as journal:
+        name = journal.effects.get(key).effect
+        effect = effects_of(outside_of(settings)).get(name)
+        if effect is None:
+            raise ReissueRefused(f"effect {key!r} is a {name!r}, which this command has no tool for; see tools.reissue")
+        record = tools.reissue(journal, effect, key, principal=who, reason=reason or "")
+    if as_json:
+        print_json(effect_document(record))
+    else:
+        for text in words.effect_in_full(record):
+            show.stdout().print(Text(text), soft_wrap=True)
+    if record.declined is not None:
+        raise typer.Exit(Exit.WRONG)
 
 
 def _say_what_is_next(journal: Journal, record: EffectRecord, woken: list[str]) -> None:

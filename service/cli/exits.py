@@ -32,6 +32,7 @@ from checkpointing.errors import (
     NotAllowed,
     PayloadChanged,
     Refused,
+    ReissueRefused,
     Stop,
     TryAgain,
     Unreachable,
@@ -55,7 +56,7 @@ class Exit(IntEnum):
 CODES: tuple[tuple[Exit, tuple[type[CounterfoilError], ...]], ...] = (
     (
         Exit.TOO_LATE,
-        (NotAllowed, AlreadyDecided, ApprovalExpired, PayloadChanged, AlreadySettled),
+        (NotAllowed, AlreadyDecided, ApprovalExpired, PayloadChanged, AlreadySettled, ReissueRefused),
     ),
     (Exit.TRY_AGAIN, (TryAgain, Stop, Unreachable, KeyInUse)),
     (Exit.WRONG, (GraphChanged, GraphRefused)),

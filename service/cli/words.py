@@ -132,6 +132,9 @@ def approval(one: Approval) -> str:
             return f"{one.name}: {kind} by {one.decided_by}"
         case "expired":
             return f"{one.name}: expired, which counts as {one.on_expiry}"
+        case "withdrawn":
+            was = f" after {kind} by {one.decided_by or 'nobody: its time was over'}" if kind else ""
+            return f"{one.name}: withdrawn by {one.withdrawn_by}{was}"
         case "superseded":
             was = f" after {kind} by {one.decided_by or 'nobody: its time was over'}" if kind else ""
             return f"{one.name}: superseded{was}, the payload changed"
@@ -163,6 +166,7 @@ def effect_in_full(record: EffectRecord) -> list[str]:
         outcome = json.dumps(record.outcome, ensure_ascii=False)
     return [
         f"{record.key} is {record.state.replace('_', ' ')}",
+        *([f"  reissued   as {record.reissued_as}"] if record.reissued_as else []),
         f"  effect     {record.effect}, of thread {record.thread_id}",
         f"  arguments  {json.dumps(record.arguments, ensure_ascii=False)}",
         f"  outcome    {outcome}",

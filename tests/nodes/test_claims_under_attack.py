@@ -31,7 +31,7 @@ from checkpointing.errors import (
     RunBusy,
     RunDead,
 )
-from checkpointing.slots import Place, Slot, make_key
+from checkpointing.slots import Place, Slot
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import effect_node
 from tests.support.bank import KEYED, Bank
@@ -79,7 +79,7 @@ def asked(
     """What a node would ask of the ledger, under a lease of its own."""
     slot = Slot(thread_id, "pay.0", name, once)
     place = Place(journal.leases.take(lease_name), "root", "task", "@root")
-    return Request(slot, place, name, f"{thread_id}:pay.0:{name}:d", {"amount": 5}, "d", "whole", None, 0)
+    return Request(slot, place, name, {"amount": 5}, "d", "whole", None, 0)
 
 
 def claimed(journal: Journal, request: Request) -> Claim:
@@ -249,8 +249,7 @@ def _as_the_graph_would(graph: DurableGraph, request: Request) -> Request:
     """Return the request with the key and digest that the graph's own node makes."""
     arguments: dict[str, Any] = {"claim_id": "1", "amount": 5}
     digest = sha256(arguments)[:16]
-    key = make_key(request.slot, digest, max_length=255)
-    return Request(request.slot, request.place, "pay", key, arguments, digest, sha256(arguments), None, 0)
+    return Request(request.slot, request.place, "pay", arguments, digest, sha256(arguments), None, 0)
 
 
 def test_the_truth_is_recorded_even_after_a_person_said_nothing_happened(journal: Journal) -> None:
@@ -284,7 +283,7 @@ def test_an_execution_whose_slot_was_given_away_is_on_record(journal: Journal, c
     journal.leases.give_back(first.place.held)
     journal.effects.resolve(first.key, happened=False, principal="operator-1")
     second = asked(journal, "thread:a")
-    other = Request(second.slot, second.place, "pay", "another:key", {"amount": 6}, "e", "whole", None, 0)
+    other = Request(second.slot, second.place, "pay", {"amount": 6}, "e", "whole", None, 0)
     journal.effects.settle(claimed(journal, other), {"paid": 6})
     with pytest.raises(EffectConflict, match="both may have happened"):
         journal.effects.settle(stale, {"paid": 5})

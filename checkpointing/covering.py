@@ -1,0 +1,113 @@
+"""
+What ties an approval to its effect: whether it covers what is about to be done, and taking it back before anything was.
+
+    claim      holds the approval's row shared, looks whether it covers the arguments, writes the effect, commits
+    withdraw   changes the row, so it waits for such a claim, and then looks for an effect: of the two, whoever is second sees the first
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkpointing.audit import append
+from checkpointing.errors import (
+    AlreadyDecided,
+    DecisionInvalid,
+    EffectNotApproved,
+    NotAllowed,
+    UnknownApproval,
+)
+from checkpointing.questions import Approval, approval_from
+from checkpointing.runs import wake
+from checkpointing.store import Store, Tx
+
+GET = "select * from approvals where id = :id"
+GET_SHARED = GET + " for share"
+WITHDRAW = """
+update approvals set state = 'withdrawn', withdrawn_by = :principal, withdrawn_why = :why, withdrawn_ms = :now
+where id = :id and state in ('pending', 'decided', 'expired')
+returning *
+"""
+USED_BY = "select key from effects where approval_id = :id"
+
+
+def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: str) -> None:
+    """
+    Make sure that this approval allows an effect with these arguments.
+
+    Raises:
+        EffectNotApproved: it is another thread's, was not approved, was superseded or withdrawn, or was for something else.
+    """
+    row = tx.one(GET_SHARED, id=approval_id)
+    found = approval_from(row) if row else None
+    if found is None or found.thread_id != thread_id:
+        raise EffectNotApproved(f"thread {thread_id!r} has no approval {approval_id!r}")
+    kind = found.decision["type"] if found.decision else None
+    if found.state not in ("decided", "expired") or kind not in ("approve", "edit"):
+        raise EffectNotApproved(
+            f"approval {approval_id!r} is {found.state}{_by_whom(found, kind)}; nothing may be done under it"
+        )
+    if found.approved()[1] != arguments_hash:
+        raise EffectNotApproved(
+            f"approval {approval_id!r} was given for a payload with hash {found.approved()[1][:16]}, "
+            f"and the effect's arguments have {arguments_hash[:16]}; they must be the same JSON"
+        )
+
+
+def _by_whom(approval: Approval, kind: str | None) -> str:
+    if approval.state == "withdrawn":
+        return f" by {approval.withdrawn_by!r}"
+    return f" ({kind})" if kind else ""
+
+
+def withdraw(store: Store, approval_id: str, *, principal: str | None, reason: str) -> Approval:
+    """
+    Take a question back, or the decision on it, as long as no effect has used it; nothing may be done under it afterwards.
+
+    A pending question counts as answered: its run is woken and the graph routes on the type `withdrawn`. A decision that the run has read
+    already is refused where the effect claims, and the run is a dead letter.
+
+    Raises:
+        UnknownApproval: there is none with this id.
+        NotAllowed: no principal was named.
+        DecisionInvalid: it is a graph's own `interrupt()`, which waits for an answer and for nothing else.
+        AlreadyDecided: an effect acted under it, or it was withdrawn or superseded before.
+    """
+    if not principal:
+        raise NotAllowed(f"withdrawing approval {approval_id!r} needs a principal: who takes it back?")
+    with store.transaction("approval.withdraw") as tx:
+        if existing(tx, approval_id).interrupt_id:
+            raise DecisionInvalid(f"approval {approval_id!r} is a graph's own interrupt(); answer it instead")
+        row = tx.one(WITHDRAW, id=approval_id, principal=principal, why=reason)
+        used = tx.one(USED_BY, id=approval_id)
+        if row is None or used:
+            raise _too_late(existing(tx, approval_id), str(used["key"]) if used else None)
+        withdrawn = approval_from(row)
+        wake(tx, withdrawn.thread_id)
+        audit(tx, withdrawn, "approval.withdraw", actor=principal, reason=reason)
+        return withdrawn
+
+
+def existing(tx: Tx, approval_id: str) -> Approval:
+    """
+    Return the approval with this id.
+
+    Raises:
+        UnknownApproval: there is none.
+    """
+    row = tx.one(GET, id=approval_id)
+    if row is None:
+        raise UnknownApproval(f"there is no approval {approval_id!r}; see counterfoil approvals")
+    return approval_from(row)
+
+
+def audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:
+    """Write what happened to the approval into its thread's audit, as part of *tx*."""
+    append(tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body)
+
+
+def _too_late(found: Approval, used_by: str | None) -> AlreadyDecided:
+    what = f"effect {used_by!r} acted under it" if used_by else f"it is {found.state}"
+    return AlreadyDecided(
+        f"approval {found.id!r} cannot be withdrawn: {what}", decision=found.decision, decided_by=found.decided_by
+    )

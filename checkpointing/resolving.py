@@ -1,0 +1,186 @@
+"""
+What a person says of an effect: what became of a doubtful one, and that a declined one is to be tried again.
+
+    claimed, in doubt ──resolve──▶ settled, or released because nothing happened
+    settled: declined, released ──reissue──▶ released, under the next key of the slot
+
+A receiver answers a key that it declined with the same no for as long as it remembers it, and some store a failure in the same way. So a
+reissue never uses the old key: it begins the slot's next *generation*, and the one before stays on record as it was. An effect in
+doubt gets no new key, because two keys are two effects if the first happened after all.
+
+A crash before the commit leaves everything as it was; after it the slot is settled, or free for whoever claims it next.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from checkpointing.audit import append
+from checkpointing.digest import JSON, canonical, sha256
+from checkpointing.effects import EffectRecord, Request, record_from
+from checkpointing.errors import (
+    AlreadySettled,
+    ArgumentsNotJson,
+    DecisionInvalid,
+    EffectBusy,
+    NotAllowed,
+    ReissueRefused,
+    UnknownEffect,
+)
+from checkpointing.leases import Lease, is_live
+from checkpointing.runs import wake_waiting
+from checkpointing.slots import Place, make_key, slot_of
+from checkpointing.store import Row, Store, Tx
+
+GET = "select * from effects where key = :key"
+GET_LOCKED = GET + " for update"
+RESOLVE_HAPPENED = """
+update effects set state = 'settled', outcome = :outcome, settled_ms = :now
+where key = :key and state in ('claimed', 'in_doubt') returning *
+"""
+RESOLVE_NOTHING = """
+update effects set state = 'released' where key = :key and state in ('claimed', 'in_doubt') returning *
+"""
+KEEP = """
+insert into effect_generations (slot, generation, key, effect, thread_id, step, arguments, digest, state, outcome, approval_id,
+    calls, replays, cost, claimed_ms, settled_ms, reissued_as, reissued_by, reissued_ms)
+select slot, generation, key, effect, thread_id, step, arguments, digest, state, outcome, approval_id,
+    calls, replays, cost, claimed_ms, settled_ms, :next_key, :principal, :now
+from effects where key = :key
+"""
+REISSUE = """
+update effects set state = 'released', key = :next_key, generation = generation + 1, outcome = null, settled_ms = null, calls = 0,
+    replays = 0
+where key = :key and state in ('settled', 'released') returning *
+"""
+REISSUED_AS = "select reissued_as, reissued_by from effect_generations where key = :key"
+
+
+def resolve(store: Store, key: str, *, happened: bool, outcome: JSON, principal: str | None) -> EffectRecord:
+    """
+    Settle a doubtful effect with what a person found out, or free its slot because nothing happened; the runs that wait for it are woken.
+
+    Raises:
+        UnknownEffect: no effect has this key.
+        AlreadySettled: it has its outcome.
+        NotAllowed: no principal was named.
+        EffectBusy: its owner is still at work on it.
+        DecisionInvalid: the outcome is not JSON.
+    """
+    if not principal:
+        raise NotAllowed(f"resolving effect {key!r} needs a principal: who found out?")
+    try:
+        canonical(outcome, what="outcome")
+    except ArgumentsNotJson as error:
+        raise DecisionInvalid(f"what was found out about effect {key!r} is not JSON: {error}") from error
+    with store.transaction("effect.resolve") as tx:
+        found = existing(tx, key, sql=GET_LOCKED)
+        if found["state"] == "claimed" and is_live(tx, name=found["lease"], fence=found["fence"]):
+            raise EffectBusy(f"effect {key!r} is being executed; resolve it if its worker does not settle it")
+        row = (
+            tx.one(RESOLVE_HAPPENED, key=key, outcome=json.dumps(outcome))
+            if happened
+            else tx.one(RESOLVE_NOTHING, key=key)
+        )
+        if row is None:
+            raise AlreadySettled(f"effect {key!r} is {found['state']}; an outcome is never replaced")
+        record = record_from(row)
+        found_out = {"outcome": sha256(outcome)} if happened else {}
+        wake_and_audit(tx, record, "effect.resolve", actor=principal, happened=happened, **found_out)
+        return record
+
+
+def reissue(store: Store, key: str, *, principal: str | None, reason: str, max_key_length: int) -> EffectRecord:
+    """
+    Free the slot of an effect that was declined, or that did not happen, under its next key, and return it.
+
+    Whoever claims the slot next sends the new key: `tools.reissue` at once, or the run if it asks again.
+
+    Args:
+        store: the store.
+        key: the key as it is now.
+        principal: who wants it tried again.
+        reason: why, for the audit.
+        max_key_length: the longest key the receiver takes.
+
+    Raises:
+        UnknownEffect: no effect has this key.
+        ReissueRefused: it happened, or nobody knows yet whether it did, or it was reissued already.
+        NotAllowed: no principal was named.
+    """
+    if not principal:
+        raise NotAllowed(f"reissuing effect {key!r} needs a principal: who wants it tried again?")
+    with store.transaction("effect.reissue") as tx:
+        if past := tx.one(REISSUED_AS, key=key):
+            raise ReissueRefused(f"effect {key!r} was reissued by {past['reissued_by']!r}, as {past['reissued_as']!r}")
+        found = existing(tx, key, sql=GET_LOCKED)
+        before = record_from(found)
+        if refused := _why_not(before):
+            raise ReissueRefused(f"effect {key!r} {refused}")
+        next_key = make_key(slot_of(found), before.digest, max_length=max_key_length, generation=before.generation + 1)
+        tx.all(KEEP, key=key, next_key=next_key, principal=principal)
+        row = tx.one(REISSUE, key=key, next_key=next_key)
+        assert row is not None
+        audit(tx, before, "effect.reissue", actor=principal, reissued_as=next_key, reason=reason)
+        return record_from(row)
+
+
+def asked_again(store: Store, key: str, lease: Lease, *, max_key_length: int) -> Request:
+    """
+    Return the recorded effect as a request under *lease*: the same slot, place and arguments.
+
+    Raises:
+        UnknownEffect: no effect has this key now.
+    """
+    with store.reading() as tx:
+        row = existing(tx, key)
+    record = record_from(row)
+    return Request(
+        slot=slot_of(row),
+        place=Place(lease, row["root"], row["task"], row["checkpoint"]),
+        effect=record.effect,
+        arguments=record.arguments,
+        digest=record.digest,
+        approved_hash=sha256(record.arguments),
+        approval_id=record.approval_id,
+        cost=record.cost,
+        max_key_length=max_key_length,
+    )
+
+
+def existing(tx: Tx, key: str, *, sql: str = GET) -> Row:
+    """
+    Return the row with this key.
+
+    Raises:
+        UnknownEffect: there is none.
+    """
+    row = tx.one(sql, key=key)
+    if row is None:
+        raise UnknownEffect(f"there is no effect with key {key!r}; see counterfoil effects")
+    return row
+
+
+def wake_and_audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
+    """Wake every run that waits for the effect, and write all of it into the audits, in the order of their threads."""
+    woken = wake_waiting(tx, record.key)
+    for thread_id in sorted({record.thread_id, *woken}):
+        if thread_id == record.thread_id:
+            audit(tx, record, event, actor=actor, **body)
+        if thread_id in woken:
+            append(tx, thread_id, "run.wake", actor=actor, subject=thread_id, effect=record.key)
+
+
+def audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
+    """Write what happened to the effect into its thread's audit, as part of *tx*."""
+    append(tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body)
+
+
+def _why_not(record: EffectRecord) -> str | None:
+    """Return why this effect is not to be tried again under another key, or `None`."""
+    if record.state in ("claimed", "in_doubt"):
+        return f"is {record.state}: another key would be another effect. See counterfoil effects resolve"
+    if record.state == "settled" and record.declined is None:
+        return "happened; there is nothing to try again"
+    return None

@@ -1,0 +1,98 @@
+"""Trying a declined payment again, and taking a question or a decision back, from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.service.conftest import Cli, Filed, approval_of
+from tools.sandbox import SandboxControl
+
+Make = Callable[..., Filed]
+AS = ("--as", "adjuster-17")
+OPERATOR = ("--as", "operator-3")
+BALANCE = 10_000_000_00
+
+
+def declined(cli: Cli, filed: Make, control: SandboxControl) -> tuple[Filed, str]:
+    """Have a payment declined for want of money; return the claim and the effect's key."""
+    claim = filed()
+    cli(*claim.submit)
+    control.set_balance(1)
+    cli("approve", approval_of(cli, claim), *AS)
+    [pay] = [e for e in cli("effects", claim.thread_id, "--json").document if e["effect"] == "pay"]
+    assert "declined" in pay["outcome"]
+    return claim, str(pay["key"])
+
+
+def test_a_declined_payment_is_reissued_under_a_new_key(cli: Cli, filed: Make, control: SandboxControl) -> None:
+    """The provider keeps its no under the old key even when the money is there."""
+    claim, key = declined(cli, filed, control)
+    control.set_balance(BALANCE)
+    said = cli("effects", "reissue", key, *OPERATOR, "--reason", "funded", "--json")
+
+    assert (said.document["state"], said.document["generation"]) == ("settled", 2)
+    assert [(p.amount, p.key) for p in control.payments(claim.claim_id)] == [(1840_00, said.document["key"])]
+    assert said.document["key"] != key
+    assert f"reissued   as {said.document['key']}" in cli("effects", "show", key).stdout
+    assert "whole" in cli("audit", "verify").stdout
+
+
+def test_a_reissue_that_is_declined_again_says_so_and_ends_with_1(
+    cli: Cli, filed: Make, control: SandboxControl
+) -> None:
+    claim, key = declined(cli, filed, control)
+    said = cli("effects", "reissue", key, *OPERATOR, code=1)
+
+    assert "outcome    declined" in said.stdout
+    assert control.payments(claim.claim_id) == []
+    control.set_balance(BALANCE)
+
+
+def test_a_payment_that_was_made_is_not_reissued(cli: Cli, filed: Make, control: SandboxControl) -> None:
+    control.set_balance(BALANCE)
+    claim = filed()
+    cli(*claim.submit)
+    cli("approve", approval_of(cli, claim), *AS)
+    [pay] = [e for e in cli("effects", claim.thread_id, "--json").document if e["effect"] == "pay"]
+    said = cli("effects", "reissue", pay["key"], *OPERATOR, code=3)
+
+    assert "happened; there is nothing to try again" in said.stderr
+    assert len(control.payments(claim.claim_id)) == 1
+
+
+def test_a_reissue_names_who_asks_and_what_exists(cli: Cli, filed: Make, control: SandboxControl) -> None:
+    control.set_balance(BALANCE)
+    claim = filed()
+    cli(*claim.submit)
+    [assess] = cli("effects", claim.thread_id, "--json").document
+
+    assert "--as" in cli("effects", "reissue", assess["key"], code=2).stderr
+    assert "no tool for" in cli("effects", "reissue", assess["key"], *OPERATOR, code=3).stderr
+    assert "no effect with key" in cli("effects", "reissue", "mistyped", *OPERATOR, code=2).stderr
+
+
+def test_a_question_that_is_withdrawn_ends_the_claim_undecided(cli: Cli, filed: Make, control: SandboxControl) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    approval_id = approval_of(cli, claim)
+    said = cli("withdraw", approval_id, *AS, "--reason", "asked twice")
+
+    assert "Recorded: withdrawn by adjuster-17." in said.stdout
+    assert f"{claim.thread_id} is done: undecided" in said.stdout
+    assert control.payments(claim.claim_id) == []
+    [letter] = control.messages(claim.claim_id)
+    assert "could not decide" in letter["text"]
+    assert "withdrawn by 'adjuster-17': asked twice" in cli("approve", approval_id, "--as", "b", code=3).stderr
+    assert "payout: withdrawn by adjuster-17" in cli("show", claim.thread_id).stdout
+
+
+def test_an_approval_that_was_used_is_not_withdrawn(cli: Cli, filed: Make, control: SandboxControl) -> None:
+    control.set_balance(BALANCE)
+    claim = filed()
+    cli(*claim.submit)
+    approval_id = approval_of(cli, claim)
+    cli("approve", approval_id, *AS)
+    said = cli("withdraw", approval_id, *AS, code=3)
+
+    assert "acted under it" in said.stderr
+    assert len(control.payments(claim.claim_id)) == 1
