@@ -23,6 +23,9 @@ from checkpointing.store import Store, Tx
 
 GET = "select * from approvals where id = :id"
 GET_SHARED = GET + " for share"
+LATER = """
+select id from approvals where thread_id = :thread_id and node = :node and name = :name and visit > :visit limit 1
+"""
 WITHDRAW = """
 update approvals set state = 'withdrawn', withdrawn_by = :principal, withdrawn_why = :why, withdrawn_ms = :now
 where id = :id and state in ('pending', 'decided', 'expired')
@@ -36,7 +39,8 @@ def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: st
     Make sure that this approval allows an effect with these arguments.
 
     Raises:
-        EffectNotApproved: it is another thread's, was not approved, was superseded or withdrawn, or was for something else.
+        EffectNotApproved: it is another thread's or an earlier visit's, was not approved, was superseded or withdrawn, or was for
+            something else.
     """
     row = tx.one(GET_SHARED, id=approval_id)
     found = approval_from(row) if row else None
@@ -46,6 +50,11 @@ def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: st
     if found.state not in ("decided", "expired") or kind not in ("approve", "edit"):
         raise EffectNotApproved(
             f"approval {approval_id!r} is {found.state}{_by_whom(found, kind)}; nothing may be done under it"
+        )
+    if later := tx.one(LATER, thread_id=thread_id, node=found.node, name=found.name, visit=found.visit):
+        raise EffectNotApproved(
+            f"approval {approval_id!r} belongs to visit {found.visit} of node {found.node!r}, which asked again since: "
+            f"approval {later['id']!r}"
         )
     if found.approved()[1] != arguments_hash:
         raise EffectNotApproved(

@@ -219,8 +219,8 @@ def test_an_expired_approval_is_refused_by_the_ledger_whatever_the_state_says(wo
     assert world.bank.calls == []
 
 
-def test_an_approval_of_another_visit_pays_nothing(world: World) -> None:
-    """The visit's own approval was rejected; the state is made to name the one of the visit before, which is used."""
+def test_a_used_approval_of_another_visit_pays_nothing(world: World) -> None:
+    """The state is made to name the approval of the visit before, for a payment of its own."""
     first = world.asked()
     done = world.graph.invoke(approve(first), ADJUSTER)
     used = done["approvals"]["payout"]
@@ -229,6 +229,23 @@ def test_an_approval_of_another_visit_pays_nothing(world: World) -> None:
         world.graph.compiled.invoke(None, THREAD)
 
     assert len(world.bank.calls) == 1
+
+
+def test_an_unused_approval_of_an_earlier_visit_pays_nothing(world: World) -> None:
+    """Visit 0 was approved and its effect never came; visit 1 is rejected, and the state is made to name visit 0 all the same."""
+    first = world.approved_and_stopped()
+    record = world.journal.approvals.get(first).record()
+    raw = world.graph.compiled
+    raw.update_state(THREAD, {"amount": 5}, as_node="__start__")
+    raw.invoke(None, THREAD)
+    [second] = world.journal.approvals.pending(thread_id="claim-0042")
+    assert second.visit == 1
+    world.journal.approvals.decide(second.id, {"type": "reject"}, principal="adjuster-17")
+    raw.update_state(THREAD, {"approvals": {"payout": record}}, as_node="gate")
+    with pytest.raises(EffectNotApproved, match="belongs to visit 0 of node 'ask', which asked again"):
+        raw.invoke(None, THREAD)
+
+    assert world.bank.calls == []
 
 
 def test_an_approval_of_another_thread_pays_nothing(world: World) -> None:
