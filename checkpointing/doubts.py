@@ -27,6 +27,6 @@ def in_doubt(key: str) -> EffectInDoubt:
     """Return the error that says whom an effect waits for."""
     return EffectInDoubt(
         f"effect {key!r} is in doubt: its receiver cannot tell whether it happened. "
-        f"Find out, then: counterfoil effects resolve {key!r} --happened|--nothing-happened --as NAME",
+        f"Find out, then: counterfoil effects resolve {key!r} --as NAME with --happened JSON or --nothing-happened",
         key=key,
     )
