@@ -1,135 +1,124 @@
 """
-Two processes decide at a barrier: one payment at most, one winner, the loser told who won, and no run left parked with a decided approval.
+Two at one question: one decision at most, one payment at most, the loser told who won, and no run left parked with an outcome.
 
-Rounds: 100, or `COUNTERFOIL_RACE_ROUNDS`.
+The two are processes that meet right before they write, in 200 rounds or `COUNTERFOIL_RACE_ROUNDS`.
 """
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from checkpointing import Journal, open_journal
-from checkpointing.errors import AlreadyDecided, RunBusy
+from checkpointing import Approval, open_journal
+from checkpointing.errors import AlreadyDecided, ApprovalExpired, RunBusy
 from graph import DurableGraph, approve, reject, thread
-from tests.support.bank import Bank
-from tests.support.processes import context, until
-from tests.support.small_claim import small_claim
+from tests.support.clock import MovingClock
+from tests.support.races import FEW, ROUNDS, Act, Side, race
+from tests.support.short_claim import TTL, advanced, claim, expiring_claim, payments, submit, thread_of
 
-ROUNDS = int(os.environ.get("COUNTERFOIL_RACE_ROUNDS", "100"))
-
-Verdict = tuple[str, str, str | None]
-"""Who; `won`, `lost`, `busy` or `nudged`; and who won as the loser was told."""
+MOMENT = TTL / 3_600_000
+"""A millisecond, the least by which two clocks can differ."""
 
 
-def decide(graph: DurableGraph, thread_id: str, kind: str, who: str) -> Verdict:
-    """Do what one of the two does, and say how it went."""
-    config = thread(thread_id, principal=who)
-    if kind == "nudge":
-        try:
-            graph.invoke(None, config)
-        except RunBusy:
-            return who, "busy", None
-        return who, "nudged", None
-    [request] = [a for a in graph.journal.approvals.of_thread(thread_id) if a.name == "payout"]
+def question(graph: DurableGraph, number: int) -> Approval:
+    [found] = graph.journal.approvals.of_thread(thread_of(number))
+    return found
+
+
+def decide(graph: DurableGraph, number: int, kind: str, who: str) -> str:
+    """Decide one claim, and say `won`, or who won."""
+    asked = question(graph, number)
+    command = approve(asked) if kind == "approve" else reject(asked)
     try:
-        graph.invoke(approve(request) if kind == "approve" else reject(request), config)
+        graph.invoke(command, thread(thread_of(number), principal=who))
     except AlreadyDecided as told:
-        return who, "lost", told.decided_by
-    return who, "won", None
+        return f"lost to {told.decided_by}"
+    except ApprovalExpired:
+        return "lost to the clock"
+    return "won"
 
 
-def decider(url: str, folder: Path, kind: str, who: str, barrier: Any, verdicts: Any) -> None:
-    """One of the two processes: for every round wait for the other, then decide at the same moment."""
-    with open_journal(url) as journal:
-        graph = small_claim(journal, folder)
-        for number in range(ROUNDS):
-            barrier.wait(60)
-            verdicts.put((number, *decide(graph, f"claim-{number}", kind, who)))
+def ann_approves(graph: DurableGraph, number: int) -> str:
+    return decide(graph, number, "approve", "ann")
 
 
-def race(url: str, folder: Path, kinds: tuple[str, str]) -> dict[int, list[Verdict]]:
-    """Park one claim a round, let two processes at them, and return what each said."""
-    spawn = context()
-    barrier, verdicts = spawn.Barrier(2), spawn.Queue()
-    with open_journal(url) as journal:
-        graph = small_claim(journal, folder)
-        for number in range(ROUNDS):
-            graph.invoke({"claim_id": f"{number}"}, thread(f"claim-{number}"))
-    processes = [
-        spawn.Process(
-            target=decider,
-            args=(url, folder, kind, f"{kind}-{side}", barrier, verdicts),
-            daemon=True,
-        )
-        for side, kind in zip(("left", "right"), kinds, strict=True)
-    ]
-    for process in processes:
-        process.start()
-    said: dict[int, list[Verdict]] = {}
-    for _ in range(2 * ROUNDS):
-        number, *verdict = verdicts.get(timeout=120)
-        said.setdefault(number, []).append(tuple(verdict))
-    for process in processes:
-        process.join(60)
-        assert process.exitcode == 0
-    return said
+def bob_approves(graph: DurableGraph, number: int) -> str:
+    return decide(graph, number, "approve", "bob")
 
 
-def payments(folder: Path) -> dict[str, int]:
-    counted: dict[str, int] = {}
-    for call in Bank(folder / "bank").executed:
-        counted[call["claim_id"]] = counted.get(call["claim_id"], 0) + 1
-    return counted
+def bob_rejects(graph: DurableGraph, number: int) -> str:
+    return decide(graph, number, "reject", "bob")
 
 
-def finished(journal: Journal, folder: Path, number: int) -> None:
-    """Nobody nudges any more: a decided run is done, or ready for the next call, and never parked."""
-    thread_id = f"claim-{number}"
-    assert journal.runs.get(thread_id).state in ("done", "admitted")
-    graph = small_claim(journal, folder)
-    until(lambda: advanced(graph, thread_id))
-    assert journal.runs.get(thread_id).state == "done"
-
-
-def advanced(graph: DurableGraph, thread_id: str) -> bool | None:
+def nudges(graph: DurableGraph, number: int) -> str:
     try:
-        graph.invoke(None, thread(thread_id))
+        graph.invoke(None, thread(thread_of(number)))
     except RunBusy:
-        return None
-    return True
+        return "busy"
+    return "nudged"
 
 
-@pytest.mark.parametrize("kinds", [("approve", "approve"), ("approve", "reject")])
-def test_two_approvers_have_one_winner_and_one_payment(url: str, tmp_path: Path, kinds: tuple[str, str]) -> None:
-    said = race(url, tmp_path, kinds)
-    paid = payments(tmp_path)
+@pytest.mark.parametrize(("other", "rounds"), [(bob_approves, ROUNDS), (bob_rejects, FEW)])
+def test_two_approvers_have_one_winner_and_one_payment(url: str, tmp_path: Path, other: Act, rounds: int) -> None:
+    left = Side(ann_approves, meets="approval.decide", prepare=submit)
+    said = race(url, tmp_path, claim, left, Side(other, meets="approval.decide", prepare=submit), rounds)
 
+    # Each won at least once, and whoever lost had read the question while it was pending: this was a race.
+    assert set(said) == {("won", "lost to ann"), ("lost to bob", "won")}
     with open_journal(url) as journal:
-        for number in range(ROUNDS):
-            winners = [who for who, how, _ in said[number] if how == "won"]
-            losers = [told for _, how, told in said[number] if how == "lost"]
-            assert len(winners) == 1
-            assert losers == winners
-            finished(journal, tmp_path, number)
-            approved = winners[0].startswith("approve")
-            assert paid.get(f"{number}", 0) == int(approved)
-            [row] = journal.approvals.of_thread(f"claim-{number}")
-            assert row.decided_by == winners[0]
+        graph = claim(journal, tmp_path)
+        for number, verdict in enumerate(said):
+            assert advanced(graph, thread_of(number)) == "done"
+            winner = "ann" if verdict[0] == "won" else "bob"
+            assert question(graph, number).decided_by == winner
+            approved = winner == "ann" or other is bob_approves
+            assert payments(tmp_path)[f"{number}"] == int(approved)
+        assert list(journal.audit.verify()) == []
+
+
+def test_an_approval_against_its_expiry_has_one_outcome(url: str, tmp_path: Path) -> None:
+    """
+    One host's clock stands a moment before the expiry, the other's at it: so one may decide and the other may expire, at once.
+    """
+    said = race(
+        url,
+        tmp_path,
+        expiring_claim,
+        Side(ann_approves, meets="approval.decide", prepare=submit, later=TTL - MOMENT),
+        Side(nudges, meets="approval.expire", prepare=submit, later=TTL),
+    )
+
+    outcomes = Counter(decided for decided, _ in said)
+    assert set(outcomes) == {"won", "lost to the clock"}
+    clock = MovingClock()
+    clock.move(TTL)
+    with open_journal(url, clock=clock) as journal:
+        graph = expiring_claim(journal, tmp_path)
+        for number, (decided, _) in enumerate(said):
+            thread_id = thread_of(number)
+            assert advanced(graph, thread_id) == "done"
+            row, won = question(graph, number), decided == "won"
+            assert (row.state, row.decided_by) == (("decided", "ann") if won else ("expired", None))
+            record = graph.get_state(thread(thread_id)).values["approvals"]["payout"]
+            assert (record["type"], record.get("expired", False)) == (("approve", False) if won else ("reject", True))
+            outcome = [
+                e.event for e in journal.audit.entries(thread_id) if e.event in ("approval.decide", "approval.expire")
+            ]
+            assert outcome == ["approval.decide" if won else "approval.expire"]
+            assert payments(tmp_path)[f"{number}"] == int(won)
         assert list(journal.audit.verify()) == []
 
 
 def test_a_nudge_at_the_same_moment_neither_decides_nor_loses_the_decision(url: str, tmp_path: Path) -> None:
-    said = race(url, tmp_path, ("approve", "nudge"))
-    paid = payments(tmp_path)
+    left = Side(ann_approves, meets="approval.decide", prepare=submit)
+    said = race(url, tmp_path, claim, left, Side(nudges, prepare=submit), FEW)
 
+    assert {decided for decided, _ in said} == {"won"}
     with open_journal(url) as journal:
-        for number in range(ROUNDS):
-            assert [how for who, how, _ in said[number] if who.startswith("approve")] == ["won"]
-            finished(journal, tmp_path, number)
-            paid = payments(tmp_path)
-            assert paid[f"{number}"] == 1
+        graph = claim(journal, tmp_path)
+        for number in range(FEW):
+            assert advanced(graph, thread_of(number)) == "done"
+            assert payments(tmp_path)[f"{number}"] == 1
         assert list(journal.audit.verify()) == []

@@ -1,5 +1,5 @@
 """
-Named points at which a process kills itself, for tests that run it as a subprocess.
+Named points at which a process kills itself, stands still or waits for another one, for tests that run it as a subprocess.
 
 Every durable write of ours is one named transaction, so `before effect.claim` and `after effect.claim` are the two sides of that commit; the
 receiver's execution and LangGraph's own writes are points too. `after` is after the commit and before the caller hears of it.
@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from checkpointing.store import Store, Tx
 
 
-def die_at(point: str, *, nth: int = 1) -> None:
-    """Kill this process with SIGKILL when it reaches *point* for the *nth* time."""
-    left = [nth]
+def at(point: str, do: Callable[[], None]) -> None:
+    """Call *do* in this process whenever it reaches *point*."""
     original = Store.transaction
 
     def reached(name: str) -> None:
         if name == point:
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+            do()
 
     @contextmanager
     def transaction(self: Store, name: str) -> Iterator[Tx]:
@@ -34,7 +32,18 @@ def die_at(point: str, *, nth: int = 1) -> None:
             yield tx
         reached(f"after {name}")
 
-    Store.transaction = transaction  # type: ignore[method-assign]  # a process that is about to die
+    Store.transaction = transaction  # type: ignore[method-assign]  # in a process that is about to die, to stop or to race
+
+
+def signal_at(point: str, signum: signal.Signals, *, nth: int = 1) -> None:
+    """Send this process a signal when it reaches *point* for the *nth* time."""
+    left = count(nth, -1)
+    at(point, lambda: os.kill(os.getpid(), signum) if next(left) == 1 else None)
+
+
+def die_at(point: str, *, nth: int = 1) -> None:
+    """Kill this process with SIGKILL when it reaches *point* for the *nth* time."""
+    signal_at(point, signal.SIGKILL, nth=nth)
 
 
 def die_after(target: Any, method: str) -> None:
