@@ -18,7 +18,7 @@ from checkpointing.store import Store, Tx
 
 
 def at(point: str, do: Callable[[], None]) -> None:
-    """Call *do* in this process whenever it reaches *point*."""
+    """Call *do* in this process whenever it reaches *point*: `before`, `committing` (all is written and not yet true) or `after` a name."""
     original = Store.transaction
 
     def reached(name: str) -> None:
@@ -30,6 +30,7 @@ def at(point: str, do: Callable[[], None]) -> None:
         reached(f"before {name}")
         with original(self, name) as tx:
             yield tx
+            reached(f"committing {name}")
         reached(f"after {name}")
 
     Store.transaction = transaction  # type: ignore[method-assign]  # in a process that is about to die, to stop or to race

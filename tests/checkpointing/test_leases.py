@@ -1,0 +1,147 @@
+"""Leases: what a holding that is over can do (nothing), and a heartbeat whose store does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from checkpointing import Journal, Lease
+from checkpointing.effects import Request
+from checkpointing.errors import LeaseLost, RunBusy, StoreUnreachable
+from checkpointing.leases import TAKE, Heartbeat, Leases
+from checkpointing.slots import Place, Slot
+from checkpointing.store import Tx
+from tests.support.blocked import WAITING
+from tests.support.clock import MovingClock
+from tests.support.processes import until
+
+NAME = "thread:claim-0042"
+LEASE = timedelta(seconds=30)
+SHORT = timedelta(milliseconds=1500)
+"""Renewed every half second of real time."""
+
+LOCK = "select fence from leases where name = :name for update"
+
+
+@pytest.fixture
+def journal(opened: Callable[..., Journal], clock: MovingClock) -> Journal:
+    return opened(clock=clock, lease=LEASE)
+
+
+def taken_over(journal: Journal, clock: MovingClock) -> tuple[Lease, Lease]:
+    """A holding that is over, and the one that followed it."""
+    stale = journal.leases.take(NAME)
+    clock.move(LEASE)
+    return stale, journal.leases.take(NAME)
+
+
+def test_a_lease_that_was_taken_over_is_not_renewed(journal: Journal, clock: MovingClock) -> None:
+    """Else a stale worker's heartbeat would keep its successor's lease alive after that one's death."""
+    stale, _ = taken_over(journal, clock)
+    clock.move(LEASE - timedelta(seconds=1))
+    with pytest.raises(LeaseLost, match="fence 1"):
+        journal.leases.renew(stale)
+
+    clock.move(timedelta(seconds=1))
+    assert journal.leases.holder(NAME) is None
+
+
+def test_a_lease_that_was_given_back_is_not_renewed(journal: Journal) -> None:
+    lease = journal.leases.take(NAME)
+    journal.leases.give_back(lease)
+
+    with pytest.raises(LeaseLost):
+        journal.leases.renew(lease)
+
+
+def test_who_lost_the_lease_cannot_give_it_back(journal: Journal, clock: MovingClock) -> None:
+    stale, fresh = taken_over(journal, clock)
+    journal.leases.give_back(stale)
+
+    assert journal.leases.holder(NAME) == fresh.owner
+    with pytest.raises(RunBusy):
+        journal.leases.take(NAME)
+
+
+class Watched(Leases):
+    """Leases that remember how each renewal went: the error's kind, or `None`."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal.store, lease=journal.leases.lease)
+        self.seen: list[type[Exception] | None] = []
+
+    def renew(self, lease: Lease) -> None:
+        try:
+            super().renew(lease)
+        except (StoreUnreachable, LeaseLost) as error:
+            self.seen.append(type(error))
+            raise
+        self.seen.append(None)
+
+
+@pytest.fixture
+def outage(
+    url: str, opened: Callable[..., Journal], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Tx, Watched, int], None]:
+    """Makes the next renewals fail as a store fails: the lease's row is locked, and then the connection is cut or gives up."""
+    monkeypatch.setattr("checkpointing.sqlite.BUSY_S", 0.05)
+
+    def fails(tx: Tx, leases: Watched, times: int) -> None:
+        tx.all(LOCK, name=NAME)
+        until(lambda: cut_off(url) if leases.seen.count(StoreUnreachable) < times else True)
+
+    return fails
+
+
+def cut_off(url: str) -> None:
+    """End every connection that waits for a lock; SQLite's give up by themselves."""
+    if url.startswith("postgres"):
+        with closing(psycopg.connect(url, autocommit=True)) as server:
+            for (pid,) in server.execute(WAITING).fetchall():
+                server.execute("select pg_terminate_backend(%s)", (pid,))
+
+
+def test_a_heartbeat_that_failed_once_is_tried_again(opened: Callable[..., Journal], outage: Any) -> None:
+    first, second = opened(lease=SHORT), opened()
+    leases = Watched(first)
+    lease = leases.take(NAME)
+    heartbeat = Heartbeat(leases, lease)
+    with second.store.transaction("test.outage") as tx:
+        outage(tx, leases, 1)
+    until(lambda: True if leases.seen[-1] is None else None)
+
+    assert first.leases.holder(NAME) == lease.owner
+    with pytest.raises(RunBusy):
+        second.leases.take(NAME)
+    heartbeat.stop()
+    assert StoreUnreachable in leases.seen
+
+
+def test_a_heartbeat_that_fails_for_a_whole_lease_loses_it(
+    opened: Callable[..., Journal], outage: Any, clock: MovingClock
+) -> None:
+    first, second = opened(lease=SHORT, clock=clock), opened(clock=clock)
+    leases = Watched(first)
+    stale = leases.take(NAME)
+    heartbeat = Heartbeat(leases, stale)
+    with second.store.transaction("lease.take") as tx:
+        outage(tx, leases, 2)
+        clock.move(SHORT)
+        assert tx.one(TAKE, name=NAME, owner="second", lease_ms=30_000)
+    until(lambda: True if leases.seen[-1] is LeaseLost else None)
+    heartbeat.stop()
+
+    assert first.leases.holder(NAME) == "second"
+    request = Request(
+        Slot("claim-0042", "pay.0", "pay"), Place(stale, "root", "task", "@root"), "pay", "key", {}, "d", "d", None, 0
+    )
+    with pytest.raises(LeaseLost):
+        first.effects.claim(request, person_needed=lambda age: False)
+    with pytest.raises(LeaseLost):
+        first.runs.start(stale, "claim-0042", head="")
+    assert first.effects.list() == []
