@@ -152,3 +152,52 @@ def test_an_unknown_message_is_not_found(sandbox: SandboxProcess) -> None:
     answer = httpx.get(f"{sandbox.url}/emails/none", headers={"Authorization": "Bearer re_1"})
 
     assert (answer.status_code, answer.json()["name"]) == (404, "not_found")
+
+
+def test_messages_are_listed_newest_first_and_in_pages(
+    notify: Effect, sandbox: SandboxProcess, arguments: dict[str, Any], key: str
+) -> None:
+    sent = [notify.function(**{**arguments, "key": f"{key}-{n}"})["id"] for n in range(5)]
+
+    def page(**asked: str | int) -> tuple[list[str], bool]:
+        found = httpx.get(f"{sandbox.url}/emails", params=asked, headers={"Authorization": "Bearer re_1"}).json()
+        assert found["object"] == "list"
+        return [message["id"] for message in found["data"]], found["has_more"]
+
+    assert page(limit=2) == ([sent[4], sent[3]], True)
+    assert page(limit=2, after=sent[3]) == ([sent[2], sent[1]], True)
+    assert page(limit=2, before=sent[1]) == ([sent[3], sent[2]], True)
+    assert page(before=sent[3]) == ([sent[4]], False)
+
+
+def test_a_page_of_messages_ends_with_the_first(
+    notify: Effect, control: SandboxControl, sandbox: SandboxProcess, arguments: dict[str, Any]
+) -> None:
+    notify.function(**arguments)
+    walked: list[str] = []
+    more = True
+    while more:
+        asked = {"limit": "100", **({"after": walked[-1]} if walked else {})}
+        page = httpx.get(f"{sandbox.url}/emails", params=asked, headers={"Authorization": "Bearer re_1"}).json()
+        walked += [message["id"] for message in page["data"]]
+        more = page["has_more"]
+
+    assert walked == [message["id"] for message in reversed(control.messages())]
+
+
+def test_a_listed_message_has_what_resend_lists(
+    notify: Effect, sandbox: SandboxProcess, arguments: dict[str, Any], claim_id: str
+) -> None:
+    notify.function(**arguments)
+    page = httpx.get(f"{sandbox.url}/emails?limit=1", headers={"Authorization": "Bearer re_1"}).json()
+
+    [message] = page["data"]
+    assert message["subject"] == f"Your claim {claim_id}"
+    assert not {"tags", "text", "object"} & message.keys()
+
+
+@pytest.mark.parametrize("asked", ["limit=0", "limit=101", "limit=x", "after=none", "before=none", "after=a&before=b"])
+def test_a_wrong_page_is_refused(sandbox: SandboxProcess, asked: str) -> None:
+    answer = httpx.get(f"{sandbox.url}/emails?{asked}", headers={"Authorization": "Bearer re_1"})
+
+    assert (answer.status_code, answer.json()["name"]) == (422, "validation_error")

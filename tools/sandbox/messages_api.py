@@ -1,7 +1,8 @@
 """
-A mail service in Resend's shape: taking a message, reading one. Nothing is sent to anybody.
+A mail service in Resend's shape: taking a message, reading one, listing them. Nothing is sent to anybody.
 
-Resend stores successes only: a repeat after an error is tried anew. Source: https://resend.com/docs/api-reference/emails.
+Resend stores successes only: a repeat after an error is tried anew. A listed message has neither its text nor its tags.
+Sources: https://resend.com/docs/api-reference/emails and https://resend.com/docs/api-reference/pagination.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tools.sandbox.faults import At
 from tools.sandbox.keys import StoredAnswer
 
 MAX_KEY_LENGTH = 256
+LISTED = ("id", "to", "from", "created_at", "subject", "bcc", "cc", "reply_to", "last_event", "scheduled_at")
 Address = Annotated[str, Field(pattern=r"^[^@]*[^@\s]@[^@\s]+\.[^@\s]+$", max_length=320)]
 
 
@@ -112,6 +114,7 @@ class MessagesApi:
         endpoint = self.exchange.endpoint
         return [
             Route("/emails", endpoint(self.service, self.send), methods=["POST"]),
+            Route("/emails", endpoint(self.service, self.page), methods=["GET"]),
             Route("/emails/{id}", endpoint(self.service, self.retrieve), methods=["GET"]),
         ]
 
@@ -144,6 +147,49 @@ class MessagesApi:
             raise Refusal(_error(404, "not_found", "There is no such email."))
         return lambda: Answer(200, row["body"].encode())
 
+    # Of what is newer than `before` the oldest come first, so that a page ends right before it.
+    OLDER = """
+        select number, body from emails
+        where :after is null or number < (select number from emails where id = :after)
+        order by number desc limit :limit
+    """
+    NEWER = """
+        select number, body from emails where number > (select number from emails where id = :before)
+        order by number limit :limit
+    """
+
+    def page(self, call: Call) -> Execution:
+        """Prepare to list messages, newest first, from the one after `after` or up to the one before `before`."""
+        limit, after, before = _page_asked(call)
+        for name, cursor in (("after", after), ("before", before)):
+            if cursor is not None and self.exchange.store.row(self.ONE, id=cursor) is None:
+                raise Refusal(_error(422, "validation_error", f"The `{name}` is not the id of an email."))
+        if before is None:
+            rows = self.exchange.store.rows(self.OLDER, after=after, limit=limit + 1)
+        else:
+            rows = self.exchange.store.rows(self.NEWER, before=before, limit=limit + 1)
+        shown = sorted(rows[:limit], key=lambda row: int(row["number"]), reverse=True)
+        messages = [json.loads(row["body"]) for row in shown]
+        return lambda: json_answer(
+            200,
+            {
+                "object": "list",
+                "has_more": len(rows) > limit,
+                "data": [{name: message[name] for name in LISTED} for message in messages],
+            },
+        )
+
+
+def _page_asked(call: Call) -> tuple[int, str | None, str | None]:
+    """Return the page's length and the cursors after and before which it is."""
+    limit = call.query.get("limit", "20")
+    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
+        raise Refusal(_error(422, "validation_error", "The `limit` is a number from 1 to 100."))
+    after, before = call.query.get("after"), call.query.get("before")
+    if after is not None and before is not None:
+        raise Refusal(_error(422, "validation_error", "Only one of `after` and `before` can be given."))
+    return int(limit), after, before
+
 
 def _email(call: Call) -> Email:
     try:
@@ -170,6 +216,7 @@ def _record(email: Email) -> dict[str, Any]:
         "cc": [],
         "reply_to": [],
         "last_event": "delivered",
+        "scheduled_at": None,
         "tags": [tag.model_dump() for tag in email.tags],
     }
 
