@@ -23,6 +23,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from checkpointing.bridge import Bridge
+from checkpointing.clock import from_ms
 from checkpointing.digest import JSON
 from checkpointing.doubts import in_doubt
 from checkpointing.effects import Claim, EffectRecord, Request
@@ -138,7 +139,7 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
     tried = _Tried(doubtful=claim.doubtful)
     key = claim.record.key
     try:
-        outcome: JSON = yield from _obtain(effect, claim, tried)
+        outcome: JSON = yield from _obtain(ledger, effect, claim, tried)
     except GeneratorExit:
         if not tried.doubtful and not tried.entered:
             ledger.release(claim, why="its caller left before the call")
@@ -181,7 +182,7 @@ class _Tried:
         return self.call is not None and self.call.entered
 
 
-def _obtain(effect: Effect, claim: Claim, tried: _Tried) -> Steps[Any]:
+def _obtain(ledger: Ledger, effect: Effect, claim: Claim, tried: _Tried) -> Steps[Any]:
     """Find out what happened, or make it happen."""
     arguments = dict(claim.record.arguments)
     keyed = {**arguments, "key": claim.record.key}
@@ -189,7 +190,7 @@ def _obtain(effect: Effect, claim: Claim, tried: _Tried) -> Steps[Any]:
     attempt = 0
     while True:
         if tried.doubtful:
-            found = yield from _found(effect, claim.age, since_call, keyed)
+            found = yield from _found(effect, _age(ledger, claim), since_call, keyed)
             if found is not None:
                 return found
         try:
@@ -197,7 +198,7 @@ def _obtain(effect: Effect, claim: Claim, tried: _Tried) -> Steps[Any]:
             return (yield tried.call)
         except (Unreachable, KeyInUse) as unknown:
             tried.doubtful, since_call, attempt = True, timedelta(0), attempt + 1
-            if _move(effect, claim.age) == "person":
+            if _move(effect, _age(ledger, claim)) == "person":
                 raise _PersonNeeded from unknown
             if attempt >= effect.receiver.attempts:
                 raise
@@ -216,6 +217,11 @@ def _found(effect: Effect, age: timedelta, since_call: timedelta, keyed: dict[st
     if found is None and move == "look_up_or_person":
         raise _PersonNeeded
     return found
+
+
+def _age(ledger: Ledger, claim: Claim) -> timedelta:
+    """Return how old the key is by now: attempts and their waits add to what it was when this claim began."""
+    return max(claim.age, from_ms(ledger.store.now_ms()) - claim.record.claimed_at)
 
 
 def _move(effect: Effect, age: timedelta) -> str:

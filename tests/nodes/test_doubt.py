@@ -149,6 +149,34 @@ def test_an_expired_key_that_is_not_found_takes_a_person(journal: Journal, bank:
     assert journal.runs.get("claim-0042").reason == "in_doubt"
 
 
+@pytest.mark.parametrize("look_up", [True, False])
+def test_a_key_whose_life_ends_between_two_attempts_is_not_sent_again(
+    journal: Journal, clock: MovingClock, look_up: bool
+) -> None:
+    """A receiver that is tried for longer than it remembers a key: the age counts at each attempt, not at the claim."""
+    calls: list[str] = []
+
+    @effect(receiver=KEYED, name="pay")
+    def pay(*, key: str) -> dict[str, Any]:
+        calls.append(key)
+        clock.move(timedelta(hours=25))
+        raise Unreachable("no answer")
+
+    if look_up:
+        pay.lookup(lambda *, key: {"paid": 5})
+    builder = StateGraph(State)
+    builder.add_node("pay", effect_node(pay, journal, arguments=lambda s: {}, into="payment"))
+    builder.add_edge(START, "pay")
+    graph = durable(builder, journal)
+
+    if look_up:
+        assert graph.invoke({}, THREAD)["payment"] == {"paid": 5}
+    else:
+        with pytest.raises(EffectInDoubt):
+            graph.invoke({}, THREAD)
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("executes", [True, False])
 def test_without_keys_a_look_up_decides(journal: Journal, bank: Bank, executes: bool) -> None:
     world = World(journal, bank, LOOK_UP, look_up=True)
