@@ -7,15 +7,13 @@ what it takes it delivers or bounces later. It has a look-up by id only, not by 
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from checkpointing.errors import KeyInUse, KeyMismatch, Rejected, Unreachable
 from tools.effect import Effect, effect
-from tools.receiver import Receiver
+from tools.receivers import RESEND
 from tools.wire import Answer, call
 
-RESEND = Receiver(honours_keys=True, key_life=timedelta(hours=24), max_key_length=256)
 RESEND_URL = "https://api.resend.com"
 
 

@@ -19,16 +19,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import stripe
 
 from checkpointing.errors import Declined, KeyInUse, KeyMismatch, Rejected, ToolError, Unreachable
 from tools.effect import Effect, effect
-from tools.receiver import Receiver
-
-STRIPE = Receiver(honours_keys=True, key_life=timedelta(hours=24), max_key_length=255)
+from tools.receivers import STRIPE
 
 DECLINING_CODES = frozenset({
     "account_closed",

@@ -2,7 +2,7 @@
 What a receiver does with an idempotency key, as data; it decides how doubt about a call is resolved.
 
 A *receiver* is whatever executes an effect: a payment provider, a mail service, a ticket system. `Receiver` is its profile;
-`next_move` reads the profile when a claim's owner is gone and nobody knows whether the call happened.
+`next_move` reads the profile when a claim's owner is gone and nobody knows whether the call happened. `tools.receivers` has those we know.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Receiver:
 
     Attributes:
         honours_keys: The receiver executes one call a key and answers a repeat with the first result.
-        key_life: How long it remembers a key, counted from the first call; `None`: for ever.
+        key_life: How long its key may be sent, counted from the first claim; `None`: for ever. Less than the receiver promises to remember
+            it, because a call takes time to arrive: `tools.receivers` takes a twelfth off.
         repeatable: Executing twice does no harm (a model call, a read), so doubt is resolved by calling again.
         settle_delay: For a receiver without keys: how long after a call its look-up is sure to show the result.
         max_key_length: The longest key it takes, in characters.

@@ -10,7 +10,8 @@ import pytest
 
 from checkpointing.errors import KeyInUse, KeyMismatch, Rejected, ToolError, Unreachable
 from tools.effect import Effect
-from tools.messages import RESEND, notify_effect
+from tools.messages import notify_effect
+from tools.receivers import RESEND
 from tools.sandbox import SandboxControl, SandboxProcess
 
 AtOnce = Callable[[Callable[[int], object], int], list[object]]

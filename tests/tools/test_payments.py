@@ -19,7 +19,8 @@ from checkpointing.errors import (
     Unreachable,
 )
 from tools.effect import Effect
-from tools.payments import STRIPE, pay_effect, transfer_group
+from tools.payments import pay_effect, transfer_group
+from tools.receivers import STRIPE
 from tools.sandbox import SandboxControl, SandboxProcess
 
 AtOnce = Callable[[Callable[[int], object], int], list[object]]
