@@ -140,6 +140,31 @@ def test_a_forgotten_key_executes_again(control: SandboxControl, pay: Pay, claim
     assert len(control.payments(claim_id)) == 2
 
 
+def test_a_receiver_may_answer_the_old_result_to_another_request(
+    client: stripe.StripeClient, control: SandboxControl, pay: Pay, claim_id: str, key: str
+) -> None:
+    """As Qonto and Worldline do: nobody who goes by the answer alone can tell that the request was changed."""
+    made = pay()
+    control.fault("transfers", "old_answer")
+
+    answered = client.v1.transfers.create(
+        {"amount": 900, "currency": "eur", "destination": "acct_b"}, {"idempotency_key": key}
+    )
+    assert (answered.id, answered.amount, answered.destination) == (made, 500, "acct_a")
+    assert control.calls()[-1]["outcome"] == "replayed"
+    with pytest.raises(stripe.IdempotencyError):
+        client.v1.transfers.create(
+            {"amount": 900, "currency": "eur", "destination": "acct_b"}, {"idempotency_key": key}
+        )
+
+
+def test_the_same_request_uses_no_old_answer_up(control: SandboxControl, pay: Pay) -> None:
+    control.fault("transfers", "old_answer")
+
+    assert pay() == pay()
+    assert [fault["left"] for fault in control.faults()] == [1]
+
+
 def test_a_rate_limit_is_not_stored(control: SandboxControl, pay: Pay, claim_id: str) -> None:
     control.fault("transfers", "rate_limit", match=claim_id, times=2)
 

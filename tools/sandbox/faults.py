@@ -10,6 +10,7 @@ Faults: how the sandbox misbehaves when told to. Each is used up by the calls it
     drop_after        executed           a closed connection
     hold_after        executed           the answer, once released
     forget_key        executed again     the answer; the key was past its life, as it were
+    old_answer        not executed       the first answer, to another request under its key, instead of a refusal
 
 A fault hits calls that write, unless it names a method of its own (`"method": "GET"`).
 """
@@ -33,6 +34,7 @@ Kind: TypeAlias = Literal[
     "error_500_after",
     "rate_limit",
     "forget_key",
+    "old_answer",
 ]
 
 
