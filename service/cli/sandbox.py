@@ -53,7 +53,7 @@ def sandbox(
     ] = None,
 ) -> None:
     """
-    Run the outside world on one port: a payment provider, a mail service and the carrier's claims system.
+    Run the outside world on one port: a payment provider, a mail service, a ticket desk, a chat and the carrier's claims system.
 
     It counts the money that moved and misbehaves when told to. It runs until Ctrl-C and keeps everything in its file. The other
     commands find it where it listens by default. With --load every claim is filed for the thread `claim-ID`, and can be submitted for that

@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tools.sandbox.calls import CallLog
+from tools.sandbox.chat_api import ChatApi
+from tools.sandbox.chat_service import ChatService
 from tools.sandbox.claims_api import ClaimsApi
 from tools.sandbox.claims_service import ClaimsService
 from tools.sandbox.control_api import ControlApi
@@ -20,6 +22,8 @@ from tools.sandbox.settings import Settings
 from tools.sandbox.store import SandboxStore
 from tools.sandbox.stripe_api import StripeApi
 from tools.sandbox.stripe_service import StripeService
+from tools.sandbox.tickets_api import TicketsApi
+from tools.sandbox.tickets_service import TicketService
 
 
 def sandbox_app(store: SandboxStore, gate: Gate) -> Starlette:
@@ -31,6 +35,8 @@ def sandbox_app(store: SandboxStore, gate: Gate) -> Starlette:
             *ControlApi(exchange, settings).routes(),
             *StripeApi(exchange, settings, StripeService()).routes(),
             *MessagesApi(exchange, MessageService()).routes(),
+            *TicketsApi(exchange, TicketService()).routes(),
+            *ChatApi(exchange, ChatService()).routes(),
             *ClaimsApi(exchange, ClaimsService()).routes(),
         ],
         exception_handlers={HTTPException: _no_such_url},

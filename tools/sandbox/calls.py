@@ -78,9 +78,9 @@ def json_answer(
     return Answer(status, json.dumps(value, indent=2, ensure_ascii=False).encode(), headers or {}, executed)
 
 
-async def received(request: Request) -> Call:
+async def received(request: Request, *, takes_keys: bool) -> Call:
     """Read the whole of *request*."""
-    key = request.headers.get("idempotency-key") if request.method == "POST" else None
+    key = request.headers.get("idempotency-key") if takes_keys and request.method == "POST" else None
     return Call(
         request_id=new_id("req_", 14),
         method=request.method,

@@ -11,6 +11,7 @@ class ClaimsService:
     """The claims system's side of an exchange. It is idempotent by what a call says, so it keeps no keys."""
 
     at: At = "claims"
+    takes_keys = False
     stores_errors = False
 
     def admit(self, call: Call) -> None:

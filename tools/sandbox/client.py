@@ -55,6 +55,14 @@ class SandboxControl:
         body = self._call("GET", f"/sandbox/messages{_query(claim_id=claim_id)}")
         return list(body["messages"])
 
+    def tickets(self, external_id: str | None = None) -> list[dict[str, Any]]:
+        """Return the tickets opened, with one external id or all, first opened first, in Zendesk's shape."""
+        return list(self._call("GET", f"/sandbox/tickets{_query(external_id=external_id)}")["tickets"])
+
+    def chat(self, channel: str | None = None) -> list[dict[str, Any]]:
+        """Return the chat messages posted, in one channel or all, first posted first, in Slack's shape with `channel`."""
+        return list(self._call("GET", f"/sandbox/chat{_query(channel=channel)}")["messages"])
+
     def calls(self) -> list[dict[str, Any]]:
         """Return every call, first come first: `method`, `path`, `key`, `outcome`, `status`, `executed`, `at_ms`, `request_id`."""
         return list(self._call("GET", "/sandbox/calls")["calls"])

@@ -1,5 +1,5 @@
 """
-The control of the sandbox, under `/sandbox/`: counting money, ordering faults, letting held answers go.
+The control of the sandbox, under `/sandbox/`: counting money, messages and tickets, ordering faults, letting held answers go.
 
 It is not part of the outside world: its calls are not logged, need no API key and meet no fault.
 """
@@ -41,6 +41,8 @@ class ControlApi:
             Route("/healthz", self.health, methods=["GET"]),
             Route("/sandbox/payments", self.payments, methods=["GET"]),
             Route("/sandbox/messages", self.messages, methods=["GET"]),
+            Route("/sandbox/tickets", self.tickets, methods=["GET"]),
+            Route("/sandbox/chat", self.chat, methods=["GET"]),
             Route("/sandbox/calls", self.calls, methods=["GET"]),
             Route("/sandbox/faults", self.faults, methods=["GET"]),
             Route("/sandbox/faults", self.add_fault, methods=["POST"]),
@@ -78,6 +80,23 @@ class ControlApi:
         """Count the messages taken, first taken first."""
         rows = self.exchange.store.rows(self.MESSAGES, claim_id=request.query_params.get("claim_id"))
         messages = [{**json.loads(row["body"]), "claim_id": row["claim_id"], "key": row["key"]} for row in rows]
+        return JSONResponse({"count": len(messages), "messages": messages})
+
+    TICKETS = "select body from tickets where :external_id is null or external_id = :external_id order by number"
+
+    async def tickets(self, request: Request) -> Response:
+        """Count the tickets opened, first opened first."""
+        rows = self.exchange.store.rows(self.TICKETS, external_id=request.query_params.get("external_id"))
+        return JSONResponse({"count": len(rows), "tickets": [json.loads(row["body"]) for row in rows]})
+
+    CHAT = (
+        "select channel, body from chat_messages where :channel is null or channel = :channel order by ts_us, channel"
+    )
+
+    async def chat(self, request: Request) -> Response:
+        """Count the chat messages posted, first posted first."""
+        rows = self.exchange.store.rows(self.CHAT, channel=request.query_params.get("channel"))
+        messages = [{**json.loads(row["body"]), "channel": row["channel"]} for row in rows]
         return JSONResponse({"count": len(messages), "messages": messages})
 
     async def calls(self, _request: Request) -> Response:

@@ -35,6 +35,7 @@ class Service(Protocol):
     """What differs between the services the sandbox stands in for."""
 
     at: At
+    takes_keys: bool
     stores_errors: bool
 
     def admit(self, call: Call) -> None:
@@ -101,7 +102,7 @@ class Exchange:
 
     async def answer(self, request: Request, service: Service, prepare: Preparation) -> Response:
         """Take *request* the whole way."""
-        call = await received(request)
+        call = await received(request, takes_keys=service.takes_keys)
         self.log.begin(call)
         try:
             return await self._answered(call, service, prepare)

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tools.sandbox.calls import Call
 from tools.sandbox.store import SandboxStore
 
-At: TypeAlias = Literal["transfers", "emails", "claims"]
+At: TypeAlias = Literal["transfers", "emails", "claims", "tickets", "chat"]
 Kind: TypeAlias = Literal[
     "drop_before",
     "drop_after",

@@ -51,6 +51,7 @@ class MessageService:
     """Resend's side of an exchange."""
 
     at: At = "emails"
+    takes_keys = True
     stores_errors = False
 
     def admit(self, call: Call) -> None:

@@ -31,6 +31,17 @@ create table if not exists emails (
     key      text,
     body     text not null
 );
+create table if not exists tickets (
+    number      integer primary key,
+    external_id text,
+    body        text not null
+);
+create table if not exists chat_messages (
+    channel text not null,
+    ts_us   integer not null,
+    body    text not null,
+    primary key (channel, ts_us)
+);
 create table if not exists claims (
     id        text primary key,
     reference text not null,

@@ -26,6 +26,7 @@ class StripeService:
     """Stripe's side of an exchange."""
 
     at: At = "transfers"
+    takes_keys = True
     stores_errors = True
 
     def admit(self, call: Call) -> None:
