@@ -58,7 +58,8 @@ class Effect:
         Declare *function* as this effect's look-up; use it as a decorator.
 
         It gets the same keywords as the tool, `key` among them, and returns what the tool would have returned for the
-        call with that key, or `None` if the receiver knows of none.
+        call with that key, or `None` if the receiver knows of none. One that names the keyword `claimed_at` gets the time of the
+        claim, an aware datetime by the journal's clock: no call that is in doubt was made before.
         """
         self.find = function
         return function
@@ -67,6 +68,11 @@ class Effect:
     def takes_key(self) -> bool:
         """Whether the tool wants the key; one that is harmless to repeat need not."""
         return _takes(self.function, "key")
+
+    @property
+    def asks_claimed_at(self) -> bool:
+        """Whether the look-up names `claimed_at`, the time before which there was no call."""
+        return self.find is not None and "claimed_at" in inspect.signature(self.find).parameters
 
 
 def effect(

@@ -190,7 +190,7 @@ def _obtain(ledger: Ledger, effect: Effect, claim: Claim, tried: _Tried) -> Step
     attempt = 0
     while True:
         if tried.doubtful:
-            found = yield from _found(effect, _age(ledger, claim), since_call, keyed)
+            found = yield from _found(effect, _age(ledger, claim), since_call, _asked(effect, claim, keyed))
             if found is not None:
                 return found
         try:
@@ -205,7 +205,12 @@ def _obtain(ledger: Ledger, effect: Effect, claim: Claim, tried: _Tried) -> Step
         yield Wait(effect.receiver.backoff * 2 ** (attempt - 1))
 
 
-def _found(effect: Effect, age: timedelta, since_call: timedelta, keyed: dict[str, Any]) -> Steps[Any]:
+def _asked(effect: Effect, claim: Claim, keyed: dict[str, Any]) -> dict[str, Any]:
+    """Return what the look-up is asked with; an argument of the tool's own that is called `claimed_at` stays."""
+    return {"claimed_at": claim.record.claimed_at, **keyed} if effect.asks_claimed_at else keyed
+
+
+def _found(effect: Effect, age: timedelta, since_call: timedelta, asked: dict[str, Any]) -> Steps[Any]:
     """Look a doubtful call up where the profile says so; `None` means: call."""
     move = _move(effect, age)
     if move == "call":
@@ -213,7 +218,7 @@ def _found(effect: Effect, age: timedelta, since_call: timedelta, keyed: dict[st
     if move == "person" or effect.find is None:
         raise _PersonNeeded
     yield Wait(max(timedelta(0), effect.receiver.settle_delay - since_call))
-    found = yield Call(effect.find, keyed)
+    found = yield Call(effect.find, asked)
     if found is None and move == "look_up_or_person":
         raise _PersonNeeded
     return found

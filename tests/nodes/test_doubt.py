@@ -187,6 +187,33 @@ def test_without_keys_a_look_up_decides(journal: Journal, bank: Bank, executes: 
     assert journal.runs.get("claim-0042").state == "done"
 
 
+@pytest.mark.parametrize("own", [{}, {"claimed_at": "my own"}])
+def test_a_look_up_may_ask_since_when(journal: Journal, clock: MovingClock, own: dict[str, str]) -> None:
+    """A chat's history is walked, not searched: the claim bounds the walk. An argument of that name is the tool's own."""
+    since: list[object] = []
+
+    @effect(receiver=LOOK_UP, name="pay")
+    def pay(*, key: str, claimed_at: str = "") -> Any:
+        raise PowerCut
+
+    @pay.lookup
+    def find(*, claimed_at: object, **_: Any) -> dict[str, Any]:
+        since.append(claimed_at)
+        return {"paid": 5}
+
+    builder = StateGraph(State)
+    builder.add_node("pay", effect_node(pay, journal, arguments=lambda s: own, into="payment"))
+    builder.add_edge(START, "pay")
+    graph = durable(builder, journal)
+    begun = clock.now
+    with pytest.raises(PowerCut):
+        graph.invoke({}, THREAD)
+    clock.move(timedelta(days=3))
+    graph.invoke(None, THREAD)
+
+    assert since == [own.get("claimed_at", begun)]
+
+
 def test_without_keys_and_look_up_a_person_decides_that_it_happened(journal: Journal, bank: Bank) -> None:
     world = World(journal, bank, NEITHER, look_up=False)
     world.dies_in_the_tool(executes=True)
