@@ -29,7 +29,7 @@ from checkpointing.covering import check_covers
 from checkpointing.digest import JSON, canonical, sha256
 from checkpointing.doubts import in_doubt
 from checkpointing.effects import Claim, EffectRecord, EffectState, Request, record_from
-from checkpointing.errors import ClockBehind, EffectBusy, EffectConflict, EffectNotApproved
+from checkpointing.errors import ClockBehind, EffectBusy, EffectConflict, EffectNotApproved, LeaseLost
 from checkpointing.executing import Executing
 from checkpointing.leases import Lease, check_fence, is_live
 from checkpointing.resolving import audit, existing, reissue, resolve, wake_and_audit
@@ -51,6 +51,11 @@ TAKE_OVER = """
 update effects set state = 'claimed', lease = :lease, fence = :fence, root = :root, task = :task, checkpoint = :checkpoint,
     calls = calls + 1, called_ms = :now
 where slot = :slot and state in ('claimed', 'in_doubt') returning *, :now as now
+"""
+STILL_MINE = """
+select effects.key from effects join leases on leases.name = effects.lease and leases.fence = effects.fence
+where effects.slot = :slot and effects.key = :key and effects.state = 'claimed'
+    and effects.lease = :lease and effects.fence = :fence and leases.owner is not null
 """
 CLAIM_AGAIN = """
 update effects set state = 'claimed', key = :key, effect = :effect, thread_id = :thread_id, step = :step, arguments = :arguments,
@@ -137,6 +142,21 @@ class Ledger:
             if tx.one(DOUBT, slot=asked.slot.id, key=record.key, lease=row["lease"], fence=row["fence"]):
                 audit(tx, record, "effect.in_doubt", actor=asked.place.held.owner)
         raise in_doubt(record.key)
+
+    def check_mine(self, claim: Claim) -> None:
+        """
+        Make sure that nobody has taken the claim over, before its receiver is called once more.
+
+        What stands still after this and before the call can be overtaken all the same: only a receiver's key, or its look-up, helps there.
+
+        Raises:
+            LeaseLost: stop; whoever took it over finds out what happened.
+        """
+        with self.store.reading() as tx:
+            if tx.one(STILL_MINE, **_mine(claim)) is None:
+                raise LeaseLost(
+                    f"effect {claim.record.key!r} is not {claim.lease.owner}'s any more; nothing more is called by it"
+                )
 
     def settle(self, claim: Claim, outcome: JSON) -> EffectRecord:
         """

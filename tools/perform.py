@@ -193,6 +193,7 @@ def _obtain(ledger: Ledger, effect: Effect, claim: Claim, tried: _Tried) -> Step
             found = yield from _found(effect, _age(ledger, claim), since_call, _asked(effect, claim, keyed))
             if found is not None:
                 return found
+            ledger.check_mine(claim)  # the look-up and the waits took their time
         try:
             tried.call = Call(effect.function, keyed if effect.takes_key else arguments)
             return (yield tried.call)

@@ -138,7 +138,7 @@ def test_a_heartbeat_that_fails_for_a_whole_lease_loses_it(
 
     assert first.leases.holder(NAME) == "second"
     request = Request(
-        Slot("claim-0042", "pay.0", "pay"), Place(stale, "root", "task", "@root"), "pay", "key", {}, "d", "d", None, 0
+        Slot("claim-0042", "pay.0", "pay"), Place(stale, "root", "task", "@root"), "pay", {}, "d", "d", None, 0
     )
     with pytest.raises(LeaseLost):
         first.effects.claim(request, person_needed=lambda age: False)

@@ -122,8 +122,7 @@ def asked(journal: Journal, step: str, request: dict[str, Any]) -> Request:
     """What an effect node at *step* would ask under the approval."""
     place = Place(journal.leases.take(f"slot:{step}"), "root", step, "@root")
     payload = request["payload"]
-    key = f"{THREAD}:{step}"
-    return Request(Slot(THREAD, step, "pay"), place, "pay", key, payload, "d", sha256(payload), request["id"], 0)
+    return Request(Slot(THREAD, step, "pay"), place, "pay", payload, "d", sha256(payload), request["id"], 0)
 
 
 def claim_of(journal: Journal, request: Request) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from checkpointing import Journal
 from checkpointing.effects import Request
-from checkpointing.errors import Unreachable
+from checkpointing.errors import LeaseLost, Unreachable
 from checkpointing.slots import Place, Slot
 from tests.support.clock import MovingClock
 from tools import Effect, Receiver, effect
@@ -42,7 +42,6 @@ def begin(journal: Journal, effect: Effect) -> Steps[Any]:
         slot=Slot("claim-0042", "pay.0", "pay"),
         place=Place(lease, root="r", task="t", checkpoint="@r"),
         effect="pay",
-        key="k",
         arguments={},
         digest="d",
         approved_hash="h",
@@ -80,7 +79,7 @@ def test_who_takes_over_waits_for_what_is_left_of_the_delay(
     assert call.function is pay.function
     with pytest.raises(StopIteration):
         step(steps, "paid")
-    assert journal.effects.get("k").outcome == "paid"
+    assert journal.effects.get("claim-0042:pay.0:pay:d").outcome == "paid"
 
 
 def test_the_delay_counts_from_the_last_call_not_the_first(journal: Journal, clock: MovingClock, pay: Effect) -> None:
@@ -109,4 +108,25 @@ def test_an_attempt_after_a_lost_answer_waits_the_whole_delay(journal: Journal, 
     assert isinstance(look_up, Call)
     with pytest.raises(StopIteration):
         step(steps, "found")
-    assert journal.effects.get("k").outcome == "found"
+    assert journal.effects.get("claim-0042:pay.0:pay:d").outcome == "found"
+
+
+def test_who_was_overtaken_while_it_waited_calls_nothing(
+    journal: Journal, opened: Callable[..., Journal], clock: MovingClock, pay: Effect
+) -> None:
+    """It stood still past its lease between two attempts; another worker looked up, found nothing, and calls."""
+    stopped = begin(journal, pay)
+    step(stopped)
+    assert stopped.throw(Unreachable("no answer")) == Wait(BACKOFF)
+    clock.move(DELAY)
+    other = begin(opened(clock=clock), pay)
+    assert step(other) == Wait(timedelta(0))
+    assert isinstance(step(other), Call)
+    call = step(other, None)
+
+    assert isinstance(call, Call)
+    assert call.function is pay.function
+    assert step(stopped) == Wait(DELAY)
+    assert isinstance(step(stopped), Call)  # looking up does no harm
+    with pytest.raises(LeaseLost, match="nothing more is called"):
+        step(stopped, None)
