@@ -33,7 +33,12 @@ SLACK_URL = "https://slack.com"
 EVENT_TYPE = "counterfoil_effect"
 CHANNEL = re.compile(r"[CDG][A-Z0-9]{6,}")
 PAGE = 200
-"""Messages a page of history, as Slack advises; an app that is sold outside its marketplace gets 15, whatever it asks for."""
+"""
+Messages a page of history, as Slack advises.
+
+An app that is sold outside its marketplace gets 15, whatever it asks for, and one page a minute (since 2025-05): in a channel with more
+than that since the claim its look-up is refused at the second page, so the effect stays in doubt until a person resolves it.
+"""
 
 AHEAD = timedelta(minutes=10)
 """How far this host's clock may be ahead of the chat's: the history is walked from this long before the claim."""

@@ -4,6 +4,7 @@ One ticket and one message, whatever dies between the services' execution and ou
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import signal
@@ -130,6 +131,6 @@ def test_a_lost_answer_is_looked_up_and_not_repeated(
     quick = {"settle_delay": timedelta(0), "backoff": timedelta(0)}
     graph = errands(journal, outside, desk=replace(CHECKED, **quick), chat=replace(SLACK, **quick))
 
-    done = graph.invoke({}, thread(THREAD))
+    done = asyncio.run(graph.ainvoke({}, thread(THREAD))) if at == "chat" else graph.invoke({}, thread(THREAD))
     assert made(control, outside) == (1, 1)
     assert done["message"]["ts"] == control.chat(outside.channel)[0]["ts"]
