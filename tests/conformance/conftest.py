@@ -12,8 +12,15 @@ from tests.support.plain import OfficialSaver, Trace, official_saver
 
 
 @pytest.fixture
-def saver(url: str) -> Iterator[OfficialSaver]:
-    """LangGraph's own saver."""
+def saver(tmp_path: Path) -> Iterator[OfficialSaver]:
+    """LangGraph's own saver on SQLite, for what its loop does on any engine."""
+    with official_saver(f"sqlite:///{tmp_path}/plain.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def each_saver(url: str) -> Iterator[OfficialSaver]:
+    """LangGraph's own saver on each engine."""
     with official_saver(url) as opened:
         yield opened
 

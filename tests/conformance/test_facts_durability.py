@@ -154,12 +154,12 @@ def test_ours_carries_on_a_run_of_which_no_checkpoint_was_written(url: str, tmp_
 # --- what tasks wrote is not waited for -------------------------------------------------------------------------------
 
 
-def test_langgraph_runs_on_although_a_tasks_writes_failed(saver: OfficialSaver, trace: Trace) -> None:
+def test_langgraph_runs_on_although_a_tasks_writes_failed(each_saver: OfficialSaver, trace: Trace) -> None:
     """Issues 8039 and 8234: even under sync the error comes at the end, and the steps behind it have run."""
-    fail(saver, "put_writes", lambda *given, **named: True, OSError("disk full"))
+    fail(each_saver, "put_writes", lambda *given, **named: True, OSError("disk full"))
 
     with pytest.raises(OSError, match="disk full"):
-        three(trace, saver).invoke({"amount": 5}, THREAD, durability="sync")
+        three(trace, each_saver).invoke({"amount": 5}, THREAD, durability="sync")
     assert trace.names == ["one", "two", "three"]
 
 
