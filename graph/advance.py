@@ -23,6 +23,7 @@ from itertools import count
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
@@ -236,7 +237,7 @@ class Advance:
             return self._park_in_doubt(holding, run, error.key)
         if isinstance(error, Stop | RunDead):
             return False
-        if isinstance(error, TryAgain) or not isinstance(error, Exception):
+        if isinstance(error, TryAgain | GraphDrained) or not isinstance(error, Exception):
             holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
         elif isinstance(error, DEAD_AT_ONCE):
             holding.end(lambda: runs.die(lease, thread_id, reason=_words(type(error)), error=said))

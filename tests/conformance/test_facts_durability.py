@@ -5,9 +5,10 @@ What a crash leaves behind: LangGraph's behaviour (`test_langgraph_…`), and be
 from __future__ import annotations
 
 import asyncio
+import operator
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -29,6 +30,7 @@ from tests.support.points import die_at
 from tests.support.processes import killed, start, until
 from tests.support.small_claim import LEASE
 
+INPUT = {"amount": 5, "notes": ["submitted"]}
 ADJUSTER = thread("claim-0042", principal="adjuster-17")
 THREE = ((START, "one"), ("one", "two"), ("two", "three"))
 
@@ -42,6 +44,7 @@ class State(DurableState):
     claim_id: str
     amount: int
     answers: list[Any]
+    notes: Annotated[list[str], operator.add]
     payment: dict[str, Any]
 
 
@@ -119,7 +122,7 @@ def our_run(url: str, folder: Path, dies_in: str, point: str | None = None, nth:
     with open_journal(url, lease=LEASE) as journal:
         if point:
             die_at(point, nth=nth)
-        paying(journal, Bank(folder / "bank"), Trace(folder / "trace"), dies_in=dies_in).invoke({"amount": 5}, THREAD)
+        paying(journal, Bank(folder / "bank"), Trace(folder / "trace"), dies_in=dies_in).invoke(INPUT, THREAD)
 
 
 @pytest.mark.parametrize("durability", ["async", "exit"])
@@ -344,6 +347,7 @@ def test_ours_goes_on_from_between_writes_and_checkpoint(url: str, tmp_path: Pat
 
         assert journal.runs.get("claim-0042").state == "done"
     assert trace.names.count("three") >= 1
+    assert done["notes"] == ["submitted"]
     assert (done["payment"]["paid"], len(Bank(tmp_path / "bank").calls)) == (5, 1)
 
 
@@ -537,4 +541,32 @@ def test_ours_keeps_an_answer_when_it_drains(journal: Journal, trace: Trace) -> 
     with pytest.raises(GraphDrained):
         graph.invoke(answer(asked, "yes"), ADJUSTER, control=control)
 
+    assert graph.invoke(None, THREAD)["answers"] == ["yes"]
+
+
+def test_ours_begins_with_its_input_once_however_often_it_drains(journal: Journal, bank: Bank, trace: Trace) -> None:
+    """A drain before the first step leaves a checkpoint without the input, and the next call brings it again."""
+    graph = paying(journal, bank, trace)
+    control = RunControl()
+    control.request_drain()
+    for _ in range(3):
+        with pytest.raises(GraphDrained):
+            graph.invoke(INPUT, THREAD, control=control)
+    done = graph.invoke(None, THREAD)
+
+    assert (done["notes"], trace.names, len(bank.calls)) == (["submitted"], ["one", "three"], 1)
+
+
+def test_ours_counts_no_attempt_for_a_drain(journal: Journal, trace: Trace) -> None:
+    """A host that is told to end is not a failure of the run, however often it happens to be this one's."""
+    graph = ours_asking(journal, trace)
+    [asked] = graph.invoke({"amount": 5}, THREAD)["__interrupt__"]
+    control = RunControl()
+    control.request_drain()
+    for given in (answer(asked, "yes"), *[None] * 9):
+        with pytest.raises(GraphDrained):
+            graph.invoke(given, ADJUSTER, control=control)
+    run = journal.runs.get("claim-0042")
+
+    assert (run.state, run.attempts, run.error) == ("admitted", 0, None)
     assert graph.invoke(None, THREAD)["answers"] == ["yes"]
