@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GUARANTEES = [f"G{number}" for number in range(1, 11)]
+LANGGRAPH = ROOT / "docs" / "langgraph.md"
 NONE_YET = {"G8"}
 """Guarantees of which the README names no test, because nothing of them is there."""
 
@@ -84,6 +85,25 @@ def test_the_page_says_promise_means_tests_and_what_is_missing(guarantee: str) -
     for part in ("*Promise.*", "*How.*", "*Tests.*", "*Not kept yet.*"):
         assert part in section
     assert TEST.search(section)
+
+
+def test_every_fact_about_langgraph_is_pinned_and_kept() -> None:
+    """Each row of the page names a pin and a test of ours."""
+    rows = [line.split(" | ") for line in LANGGRAPH.read_text().splitlines() if line.startswith("| `")]
+    lacking = [row[0] for row in rows if len(row) != 4 or not TEST.search(row[2]) or not TEST.search(row[3])]
+
+    assert len(rows) == len({row[0] for row in rows})
+    assert rows
+    assert lacking == []
+
+
+def test_every_test_of_a_fact_stands_on_the_page() -> None:
+    named = {name for _, name in TEST.findall(LANGGRAPH.read_text())}
+    files = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests" / "conformance").glob("test_facts_*.py"))]
+    tests = {name for path in files for name in functions_in(path) if name.startswith("test_")}
+
+    assert {name for name in tests if not name.startswith(("test_langgraph_", "test_ours_"))} == set()
+    assert tests - named == set()
 
 
 def test_decisions_are_numbered_without_gaps() -> None:
