@@ -25,7 +25,7 @@ from checkpointing.errors import EffectConflict, InputChanged, InputRefused
 from graph import DurableGraph, DurableState, answer, durable, thread
 from nodes import effect_node
 from tests.support.bank import Bank
-from tests.support.plain import THREAD, OfficialSaver, Trace, builder_of, die, fail, official_saver, stall
+from tests.support.plain import THREAD, OfficialSaver, Trace, builder_of, die, die_between, fail, official_saver, stall
 from tests.support.points import die_at
 from tests.support.processes import killed, start, until
 from tests.support.small_claim import LEASE
@@ -302,23 +302,9 @@ def test_ours_answers_a_finished_sibling_from_the_ledger(url: str, tmp_path: Pat
 # --- between a node's writes and the next checkpoint ------------------------------------------------------------------
 
 
-def dying_between(url: str, folder: Path) -> None:
-    """Die when two's writes are on disk and the checkpoint behind them is not."""
+def plain_between(url: str, folder: Path) -> None:
     with official_saver(url) as saver:
-        written = threading.Event()
-        put, put_writes = saver.put, saver.put_writes
-
-        def writes_then_signal(config: RunnableConfig, writes: Any, *rest: Any, **named: Any) -> None:
-            put_writes(config, writes, *rest, **named)
-            if ("amount", 6) in writes:
-                written.set()
-
-        def dies_at_two(config: Any, checkpoint: Any, metadata: Any, versions: Any) -> Any:
-            if metadata["step"] == 2 and written.wait(30):
-                die()
-            return put(config, checkpoint, metadata, versions)
-
-        saver.put_writes, saver.put = writes_then_signal, dies_at_two  # type: ignore[method-assign]
+        die_between(saver, lambda writes: ("amount", 6) in writes, step=2)
         between(Trace(folder / "trace"), saver).invoke({"amount": 5}, THREAD, durability="sync")
 
 
@@ -328,7 +314,7 @@ def between(trace: Trace, saver: Any) -> Any:
 
 
 def test_langgraph_has_nothing_next_although_work_is_left(url: str, tmp_path: Path, trace: Trace) -> None:
-    killed(start(dying_between, url, tmp_path))
+    killed(start(plain_between, url, tmp_path))
     with official_saver(url) as saver:
         graph = between(trace, saver)
         snapshot = graph.get_state(THREAD)
@@ -338,8 +324,28 @@ def test_langgraph_has_nothing_next_although_work_is_left(url: str, tmp_path: Pa
     assert trace.names == ["one", "two", "three"]
 
 
+def our_between(url: str, folder: Path) -> None:
+    with open_journal(url, lease=LEASE) as journal:
+        die_between(journal.saver, lambda writes: "payment" in dict(writes), step=2)
+        paying(journal, Bank(folder / "bank"), Trace(folder / "trace")).invoke(INPUT, THREAD)
+
+
+def test_ours_goes_on_from_between_writes_and_checkpoint(url: str, tmp_path: Path, trace: Trace) -> None:
+    killed(start(our_between, url, tmp_path))
+    with open_journal(url, lease=LEASE) as journal:
+        graph = paying(journal, Bank(tmp_path / "bank"), trace)
+        assert graph.get_state(THREAD).next == ()
+        carried_on(graph)
+
+        assert journal.runs.get("claim-0042").state == "done"
+    assert trace.names == ["one", "three"]
+    assert len(Bank(tmp_path / "bank").calls) == 1
+
+
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
-def test_ours_goes_on_from_between_writes_and_checkpoint(url: str, tmp_path: Path, trace: Trace, nth: int) -> None:
+def test_ours_takes_its_input_once_whatever_checkpoint_was_lost(
+    url: str, tmp_path: Path, trace: Trace, nth: int
+) -> None:
     """The input's checkpoint, and then that of each step; whatever of the writes was on disk by then."""
     killed(start(our_run, url, tmp_path, "", "before checkpoint.put", nth))
     with open_journal(url, lease=LEASE) as journal:

@@ -190,6 +190,16 @@ def test_langgraph_loses_everything_without_autocommit(server: str, trace: Trace
         assert saver.get_tuple(THREAD) is None
 
 
+def test_ours_is_on_disk_when_the_call_returns(opened: Callable[..., Journal], bank: Bank) -> None:
+    """Another process sees it while this one still has its connections."""
+    journal, another = opened(), opened()
+    durable(builder_of(State, (START, "pay"), pay=paying(journal, bank)), journal).invoke({}, THREAD)
+
+    assert another.runs.get("claim-0042").state == "done"
+    assert another.saver.head("claim-0042") == journal.saver.head("claim-0042") != ""
+    assert [one.state for one in another.effects.list()] == ["settled"]
+
+
 def test_langgraph_never_recovers_a_dropped_connection(server: str, trace: Trace) -> None:
     with PostgresSaver.from_conn_string(server) as saver:
         nodes = {"cut": cut(server), "pay": trace.node("paid")}

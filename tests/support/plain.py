@@ -112,3 +112,20 @@ def fail(saver: Any, method: str, when: Callable[..., bool], error: Exception) -
         return original(*args, **kwargs)
 
     setattr(saver, method, failing)
+
+
+def die_between(saver: Any, wanted: Callable[[Any], bool], *, step: int) -> None:
+    """Kill this process when the *wanted* writes of a task are on disk and the checkpoint of *step*, behind them, is not."""
+    put, put_writes, written = saver.put, saver.put_writes, threading.Event()
+
+    def writes_and_says(config: RunnableConfig, writes: Any, *rest: Any, **named: Any) -> None:
+        put_writes(config, writes, *rest, **named)
+        if wanted(writes):
+            written.set()
+
+    def dies(config: Any, checkpoint: Any, metadata: Any, versions: Any) -> Any:
+        if metadata["step"] == step and written.wait(30):
+            die()
+        return put(config, checkpoint, metadata, versions)
+
+    saver.put_writes, saver.put = writes_and_says, dies
