@@ -24,6 +24,7 @@ from graph import DurableGraph, DurableState, approve, durable, reject, thread
 from nodes import approval_node, effect_node
 from tests.support.bank import Bank
 from tests.support.processes import until
+from tools import Declined, Rejected
 
 THREAD = thread("claim-0042")
 ADJUSTER = thread("claim-0042", principal="adjuster-17")
@@ -598,3 +599,43 @@ def test_a_question_edited_inside_its_subgraph_is_refused_and_pays_nothing(journ
         graph.invoke(approve(request), ADJUSTER)
     assert journal.runs.get("claim-0042").reason == "slot_ambiguous"
     assert bank.calls == []
+
+
+# --- outcomes that are no payment -------------------------------------------------------------------------------------
+
+
+def refusing(journal: Journal, bank: Bank, error: Exception) -> tuple[DurableGraph, list[int]]:
+    """A bank that says no to more than ten, and what it was asked for."""
+    asked: list[int] = []
+    execute = bank.execute
+
+    def strict(**call: Any) -> dict[str, Any]:
+        if call["amount"] > 10:
+            asked.append(call["amount"])
+            raise error
+        return execute(**call)
+
+    bank.execute = strict  # type: ignore[method-assign]  # the receiver's own rule
+    return durable(line(journal, bank), journal), asked
+
+
+def test_a_business_no_is_the_answer_in_every_branch(journal: Journal, bank: Bank) -> None:
+    graph, asked = refusing(journal, bank, Declined("too much"))
+    done = graph.invoke({**INPUT, "amount": 11}, THREAD)
+    for snapshot in history(graph):
+        assert graph.compiled.invoke(None, snapshot.config)["payment"] == done["payment"] == {"declined": "too much"}
+
+    assert (asked, bank.calls) == ([11], [])
+
+
+def test_a_branch_may_repair_what_was_refused(journal: Journal, bank: Bank) -> None:
+    """Nothing happened under the slot, so that it is free; once it is paid, the branch of the refused one is a conflict."""
+    graph, asked = refusing(journal, bank, Rejected("no such amount"))
+    with pytest.raises(Rejected):
+        graph.invoke({**INPUT, "amount": 11}, THREAD)
+    refused = before(graph, "pay")
+    graph.compiled.invoke(None, graph.compiled.update_state(refused, {"amount": 5}))
+
+    with pytest.raises(EffectConflict, match=r"pay\.0"):
+        graph.compiled.invoke(None, refused)
+    assert (asked, [call["amount"] for call in bank.calls]) == ([11], [5])
