@@ -66,7 +66,7 @@ def test_tampering_is_found(whole: Journal, tampering: str, found: str) -> None:
         tx.all(tampering)
 
     faults = list(whole.audit.verify())
-    assert faults[0].endswith(found)
+    assert [fault.endswith(found) for fault in faults[:1]] == [True]
     assert all("'b'" not in fault for fault in faults)
 
 

@@ -11,9 +11,11 @@ import psycopg
 import pytest
 
 from checkpointing import Journal, Lease
+from checkpointing.admissions import Admission
 from checkpointing.effects import Request
 from checkpointing.errors import LeaseLost, RunBusy, StoreUnreachable
 from checkpointing.leases import TAKE, Heartbeat, Leases
+from checkpointing.questions import Question
 from checkpointing.slots import Place, Slot
 from checkpointing.store import Tx
 from tests.support.blocked import WAITING
@@ -66,6 +68,55 @@ def test_who_lost_the_lease_cannot_give_it_back(journal: Journal, clock: MovingC
     assert journal.leases.holder(NAME) == fresh.owner
     with pytest.raises(RunBusy):
         journal.leases.take(NAME)
+
+
+@pytest.fixture
+def running(journal: Journal, clock: MovingClock) -> tuple[Lease, Lease]:
+    """A run that was taken over by its second worker, whose lease is the second."""
+    journal.runs.admit(Admission("claim-0042", "json", b"{}", "digest", "", None, "", takes_turns=False))
+    stale = journal.leases.take(NAME)
+    journal.runs.start(stale, "claim-0042", head="")
+    clock.move(LEASE)
+    fresh = journal.leases.take(NAME)
+    journal.runs.start(fresh, "claim-0042", head="")
+    return stale, fresh
+
+
+def test_who_lost_the_lease_ends_nothing(journal: Journal, running: tuple[Lease, Lease]) -> None:
+    """It may have failed, or found the end, or want to wait: the run is its successor's."""
+    stale, fresh = running
+    runs = journal.runs
+    ends: tuple[Callable[[], object], ...] = (
+        lambda: runs.park(stale, "claim-0042", reason="approval", still_waiting=lambda tx: True),
+        lambda: runs.finish(stale, "claim-0042"),
+        lambda: runs.die(stale, "claim-0042", reason="attempts", error="slow"),
+        lambda: runs.stand_by(stale, "claim-0042", error=None, refund=True),
+    )
+    for end in ends:
+        with pytest.raises(LeaseLost):
+            end()
+
+    assert (runs.get("claim-0042").state, journal.leases.holder(NAME)) == ("running", fresh.owner)
+    assert list(journal.audit.verify()) == []
+
+
+def test_who_lost_the_lease_asks_nothing(journal: Journal, running: tuple[Lease, Lease]) -> None:
+    question = Question(
+        thread_id="claim-0042",
+        node="approve",
+        name="payout",
+        visit=0,
+        payload={"amount": 5},
+        allowed=("approve", "reject"),
+        approvers=None,
+        edits=None,
+        ttl=None,
+        on_expiry="reject",
+    )
+    with pytest.raises(LeaseLost):
+        journal.approvals.open(question, place=Place(running[0], "root", "task", "@root"))
+
+    assert journal.approvals.pending() == []
 
 
 class Watched(Leases):

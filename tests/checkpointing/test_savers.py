@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -14,6 +13,7 @@ from checkpointing import Journal, Lease
 from checkpointing.errors import CheckpointSuperseded, ClockBehind, LeaseLost, RunBusy
 from checkpointing.leases import check_fence, thread_lease
 from checkpointing.savers import LEASE
+from tests.support.blocked import Peer
 from tests.support.clock import MovingClock
 
 NAME = thread_lease("t")
@@ -134,28 +134,15 @@ def test_a_take_over_waits_for_a_write_under_way(journal: Journal, clock: Moving
     """Without the lock on the lease's row the stale write would commit after the take-over."""
     stale = journal.leases.take(NAME)
     clock.move(DURATION)
-    inside, go_on, order = threading.Event(), threading.Event(), []
+    order = []
+    with journal.store.transaction("test.write") as tx:
+        check_fence(tx, stale)
+        taker = Peer(journal, lambda: order.append(f"taken with fence {journal.leases.take(NAME).fence}"))
+        taker.until_blocked()
+        order.append("written")
+    taker.result()
 
-    def write() -> None:
-        with journal.store.transaction("test.write") as tx:
-            check_fence(tx, stale)
-            inside.set()
-            go_on.wait(30)
-            order.append("written")
-
-    def take() -> None:
-        inside.wait(30)
-        threading.Timer(0.2, go_on.set).start()
-        journal.leases.take(NAME)
-        order.append("taken")
-
-    threads = [threading.Thread(target=write), threading.Thread(target=take)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(30)
-
-    assert order == ["written", "taken"]
+    assert order == ["written", "taken with fence 2"]
 
 
 def test_a_reader_may_read_inside_its_own_loop(journal: Journal) -> None:

@@ -18,6 +18,7 @@ from checkpointing.errors import (
     InputChanged,
     InputRefused,
     NotAllowed,
+    PayloadChanged,
     UnknownApproval,
     UnknownThread,
 )
@@ -217,6 +218,15 @@ def test_the_submitter_may_not_approve(graph: DurableGraph, call: Caller) -> Non
         call(graph, approve(request), thread("claim-0042", principal="clerk-1"))
 
 
+def test_a_decision_on_another_payload_is_refused(graph: DurableGraph, bank: Bank, call: Caller) -> None:
+    request = asked(call(graph, INPUT, THREAD))
+    with pytest.raises(PayloadChanged, match="look at it again"):
+        call(graph, approve({**request, "payload_hash": "0" * 64}), ADJUSTER)
+
+    assert graph.journal.approvals.get(request["id"]).state == "pending"
+    assert bank.calls == []
+
+
 def test_a_mistyped_approval_is_named(graph: DurableGraph, call: Caller) -> None:
     call(graph, INPUT, THREAD)
 
@@ -287,3 +297,16 @@ def test_turns_are_named_submissions(journal: Journal, bank: Bank, call: Caller)
         call(graph, {"claim_id": "0042", "amount": 7}, thread("claim-0042", submission="two"))
     with pytest.raises(InputChanged):
         call(graph, {"claim_id": "0042", "amount": 7}, THREAD)
+
+
+def test_a_turn_begins_when_the_last_one_is_done(journal: Journal, bank: Bank, call: Caller) -> None:
+    """LangGraph would discard the question and start over."""
+    graph = claims(journal, bank, turns=True)
+    request = asked(call(graph, INPUT, thread("claim-0042", submission="first")))
+    before = journal.runs.get("claim-0042")
+    with pytest.raises(InputRefused, match="a new turn begins when it is done"):
+        call(graph, {**INPUT, "amount": 7}, thread("claim-0042", submission="second"))
+
+    assert journal.runs.get("claim-0042") == before
+    call(graph, approve(request), ADJUSTER)
+    assert [one["amount"] for one in bank.calls] == [184_000]

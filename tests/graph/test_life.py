@@ -335,6 +335,22 @@ def test_an_expiry_that_counts_as_approval_pays(journal: Journal, bank: Bank, cl
     assert len(bank.calls) == 1
 
 
+def test_a_question_that_is_not_due_does_not_expire_with_one_that_is(
+    journal: Journal, bank: Bank, clock: MovingClock
+) -> None:
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    for name, ttl in (("soon", DAY), ("late", 3 * DAY)):
+        builder.add_node(name, approval_node(name, journal, payload=payload, ttl=ttl))
+        builder.add_edge(START, name)
+    graph = durable(builder, journal)
+    parked(graph)
+    clock.move(DAY)
+    graph.invoke(None, THREAD)
+
+    states = {one.name: one.state for one in journal.approvals.of_thread("claim-0042")}
+    assert states == {"soon": "expired", "late": "pending"}
+
+
 def test_only_the_approvers_may_decide(journal: Journal, bank: Bank) -> None:
     graph = durable(asking(journal, bank, approvers=["chief-1"]), journal)
     request = parked(graph)
@@ -367,7 +383,7 @@ def test_an_edit_keeps_the_payloads_keys(journal: Journal, bank: Bank) -> None:
         {"claim_id": "1", "amount": None},
     ):
         with pytest.raises(DecisionInvalid):
-            graph.invoke(edit(request, changed), ADJUSTER)
+            journal.approvals.decide(request["id"], {"type": "edit", "payload": changed}, principal="adjuster-17")
     assert journal.approvals.get(request["id"]).state == "pending"
 
 
@@ -686,6 +702,40 @@ def test_who_comes_after_the_end_finds_it(journal: Journal) -> None:
     lease = journal.leases.take(thread_lease("claim-0042"))
 
     assert journal.runs.start(lease, "claim-0042", head="").state == "done"
+    assert journal.runs.get("claim-0042").state == "done"
+
+
+def test_who_comes_after_the_death_starts_nothing(journal: Journal) -> None:
+    """Another call buried the run between our look and our lease."""
+    graph = single(lambda state: 1 / 0, journal, attempts=1)
+    with pytest.raises(ZeroDivisionError):
+        graph.invoke({}, THREAD)
+    lease = journal.leases.take(thread_lease("claim-0042"))
+
+    with pytest.raises(RunDead, match="attempts"):
+        journal.runs.start(lease, "claim-0042", head="")
+    assert journal.runs.get("claim-0042").state == "dead"
+
+
+def test_a_decision_does_not_raise_the_dead(journal: Journal, bank: Bank) -> None:
+    """Beside the question a step failed; the decision is recorded, and a person has yet to redrive the run."""
+
+    def fail(state: State) -> dict[str, Any]:
+        raise ZeroDivisionError
+
+    builder = asking(journal, bank)
+    builder.add_node("fail", fail)
+    builder.add_edge(START, "fail")
+    graph = durable(builder, journal, attempts=1)
+    with pytest.raises(ZeroDivisionError):
+        graph.invoke({"claim_id": "1", "amount": 5}, THREAD)
+    [request] = journal.approvals.pending()
+    journal.approvals.decide(request.id, {"type": "approve"}, principal="adjuster-17")
+
+    assert journal.runs.get("claim-0042").state == "dead"
+    with pytest.raises(RunDead, match="attempts"):
+        graph.invoke(None, THREAD)
+    assert bank.calls == []
 
 
 def test_a_graph_that_gains_a_state_key_carries_its_runs_on(journal: Journal, bank: Bank) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -26,11 +27,14 @@ from checkpointing.errors import (
     EffectBusy,
     EffectConflict,
     EffectInDoubt,
+    EffectNotApproved,
     GraphChanged,
     GraphRefused,
     RunBusy,
     RunDead,
+    SlotAmbiguous,
 )
+from checkpointing.questions import Question
 from checkpointing.slots import Place, Slot
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import effect_node
@@ -38,6 +42,7 @@ from tests.support.bank import KEYED, Bank
 from tests.support.clock import MovingClock
 from tests.support.processes import until
 from tools import Effect, Receiver, Unreachable, effect
+from tools.perform import Call, Wait, perform
 
 THREAD = thread("claim-0042")
 NEITHER = Receiver(attempts=1)
@@ -339,6 +344,101 @@ def test_a_late_doubt_cannot_touch_a_claim_that_was_taken_over(journal: Journal,
         )
     with pytest.raises(EffectBusy):
         journal.effects.resolve(first.key, happened=False, principal="operator-1")
+
+
+def test_a_late_release_cannot_free_a_claim_that_was_taken_over(journal: Journal) -> None:
+    """The receiver refused the first worker's request while the second was at its own call."""
+    first = asked(journal, "thread:a", once="claim-1")
+    stale = claimed(journal, first)
+    journal.leases.give_back(first.place.held)
+    claimed(journal, asked(journal, "thread:b", thread_id="b", once="claim-1"))
+    journal.effects.release(stale, why="key revoked")
+
+    assert journal.effects.get(first.key).state == "claimed"
+
+
+def test_an_effect_at_work_is_not_resolved(opened: Callable[..., Journal], clock: MovingClock) -> None:
+    """A person who frees the slot of a call under way would have it called twice; once its worker's lease is over, they may."""
+    journal = opened(clock=clock)
+    first = asked(journal, "thread:a")
+    claimed(journal, first)
+    for happened in (True, False):
+        with pytest.raises(EffectBusy, match="being executed"):
+            journal.effects.resolve(first.key, happened=happened, outcome={}, principal="operator-1")
+
+    assert journal.effects.get(first.key).state == "claimed"
+    clock.move(timedelta(minutes=1))
+    assert journal.effects.resolve(first.key, happened=False, principal="operator-1").state == "released"
+
+
+def test_an_effect_at_work_is_not_begun_again_under_the_same_lease(journal: Journal, bank: Bank) -> None:
+    """A node that timed out runs again in its own worker while its tool still runs in a thread; the lease tells nothing there."""
+    pay = bank.effect()
+    request = asked(journal, "thread:a")
+    elsewhere = replace(request, place=replace(request.place, task="another task"))
+    at_work = perform(journal.effects, pay, request)
+    assert isinstance(next(at_work), Call)
+
+    with pytest.raises(EffectBusy, match="by this process"):
+        next(perform(journal.effects, pay, request))
+    with pytest.raises(SlotAmbiguous, match="being executed"):
+        next(perform(journal.effects, pay, elsewhere))
+    assert journal.effects.get(request.key).calls == 1
+    at_work.close()
+
+
+def test_a_look_up_waits_until_the_receiver_is_sure_to_know(
+    opened: Callable[..., Journal], bank: Bank, clock: MovingClock
+) -> None:
+    """A payment that was made and is not visible yet would be made again."""
+    journal = opened(clock=clock)
+    pay = bank.effect(Receiver(settle_delay=timedelta(seconds=30)))
+    pay.lookup(lambda **call: None)
+    first = asked(journal, "thread:a")
+    claimed(journal, first)
+    journal.leases.give_back(first.place.held)
+    clock.move(timedelta(seconds=10))
+    steps = perform(journal.effects, pay, asked(journal, "thread:a"))
+
+    assert next(steps) == Wait(timedelta(seconds=20))
+    steps.close()
+
+
+def under_approval(journal: Journal, decision: str) -> str:
+    """Have thread `theirs` ask for this very payment, decide it, and return the approval's id."""
+    place = Place(None, "root", "task", "@root")
+    question = Question(
+        thread_id="theirs",
+        node="approve",
+        name="payout",
+        visit=0,
+        payload={"amount": 5},
+        allowed=("approve", "reject"),
+        approvers=None,
+        edits=None,
+        ttl=None,
+        on_expiry="reject",
+    )
+    approval = journal.approvals.open(question, place=place)
+    return journal.approvals.decide(approval.id, {"type": decision}, principal="adjuster-17").id
+
+
+@pytest.mark.parametrize(("decision", "thread_id"), [("approve", "mine"), ("reject", "theirs"), ("approve", "theirs")])
+def test_an_approval_allows_what_was_approved_in_its_own_thread(
+    journal: Journal, decision: str, thread_id: str
+) -> None:
+    """The ledger reads the row: what the state says, somebody may have written by hand."""
+    approval = under_approval(journal, decision)
+    request = replace(
+        asked(journal, "thread:a", thread_id=thread_id), approval_id=approval, approved_hash=sha256({"amount": 5})
+    )
+    if (decision, thread_id) == ("approve", "theirs"):
+        assert claimed(journal, request).record.approval_id == approval
+        return
+
+    with pytest.raises(EffectNotApproved):
+        claimed(journal, request)
+    assert journal.effects.list() == []
 
 
 def test_a_clock_set_back_before_a_call_is_told(opened: Callable[..., Journal], bank: Bank, clock: MovingClock) -> None:

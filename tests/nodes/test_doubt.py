@@ -258,8 +258,10 @@ def test_resolving_says_what_is_wrong(journal: Journal, bank: Bank) -> None:
         journal.effects.resolve("no-such-key", happened=True, outcome={}, principal="operator-1")
     with pytest.raises(NotAllowed, match="principal"):
         journal.effects.resolve(world.key, happened=True, outcome={}, principal=None)
-    with pytest.raises(AlreadySettled, match="never replaced"):
-        journal.effects.resolve(world.key, happened=False, principal="operator-1")
+    for happened in (False, True):
+        with pytest.raises(AlreadySettled, match="never replaced"):
+            journal.effects.resolve(world.key, happened=happened, outcome={"paid": 1}, principal="operator-1")
+    assert journal.effects.get(world.key).outcome["paid"] == 5
 
 
 def test_an_unreachable_receiver_is_asked_again_under_the_same_key(journal: Journal, bank: Bank) -> None:

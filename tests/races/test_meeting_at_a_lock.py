@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from checkpointing import Journal
 from checkpointing.approvals import all_pending
-from checkpointing.audit import append
+from checkpointing.audit import HEAD, append
 from checkpointing.digest import sha256
 from checkpointing.effects import Claim, Request
 from checkpointing.errors import EffectBusy, EffectNotApproved, RunBusy
@@ -37,7 +37,15 @@ def put_without_a_lease(journal: Journal) -> None:
     journal.saver.put(config, {**empty_checkpoint(), "id": "1"}, {"source": "loop", "step": 0, "parents": {}}, {})
 
 
-def test_a_take_over_waits_for_a_writer_without_a_lease(journal: Journal) -> None:
+@pytest.fixture(params=[False, True], ids=["never-held", "held-before"])
+def held_before(request: pytest.FixtureRequest, journal: Journal) -> bool:
+    """Whether the lease has its row already; the first writer makes it."""
+    if request.param:
+        journal.leases.give_back(journal.leases.take(LEASE))
+    return bool(request.param)
+
+
+def test_a_take_over_waits_for_a_writer_without_a_lease(journal: Journal, held_before: bool) -> None:
     order = []
     with journal.store.transaction("test.write") as tx:
         check_free(tx, LEASE)
@@ -46,12 +54,12 @@ def test_a_take_over_waits_for_a_writer_without_a_lease(journal: Journal) -> Non
         order.append("written")
     taker.result()
 
-    assert order == ["written", "taken with fence 1"]
+    assert order == ["written", f"taken with fence {1 + held_before}"]
     with pytest.raises(RunBusy):
         put_without_a_lease(journal)
 
 
-def test_a_writer_without_a_lease_waits_for_a_take_over_and_is_kept_out(journal: Journal) -> None:
+def test_a_writer_without_a_lease_waits_for_a_take_over_and_is_kept_out(journal: Journal, held_before: bool) -> None:
     with journal.store.transaction("lease.take") as tx:
         assert tx.one(TAKE, name=LEASE, owner="worker-1", lease_ms=30_000)
         writer = Peer(journal, lambda: put_without_a_lease(journal))
@@ -139,9 +147,10 @@ def test_two_transitions_of_a_thread_get_two_places_in_its_audit(journal: Journa
 
     write("first")()
     with journal.store.transaction("second") as tx:
-        append(tx, THREAD, "second", actor="worker-1", subject=THREAD)
+        tx.one(HEAD, thread_id=THREAD)  # as an entry begins
         third = Peer(journal, write("third"))
         third.until_blocked()
+        append(tx, THREAD, "second", actor="worker-1", subject=THREAD)
 
     assert third.error() is None
     assert [(entry.seq, entry.event) for entry in journal.audit.entries(THREAD)] == [

@@ -27,7 +27,7 @@ ROUNDS = int(os.environ.get("COUNTERFOIL_RACE_ROUNDS", "200"))
 FEW = max(40, ROUNDS // 4)
 """Rounds of a race that is a variant of another one."""
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 LAGS_MS = (0, 1, -1, 3, -3, 6, -6, 0.3, -0.3, 12, -12)
 """How much later than the other the left one goes on, round by round; below zero it is the right one."""
 
@@ -99,7 +99,16 @@ def race(
     return list(zip(*said, strict=True))
 
 
-def _racer(
+def _racer(*given: Any) -> None:
+    barrier = given[-2]
+    try:
+        _run(*given)
+    except BaseException:
+        barrier.abort()  # the other one would wait for nobody
+        raise
+
+
+def _run(
     url: str, folder: Path, make: MakeGraph, side: Side, number: int, rounds: int, barrier: Any, end: Connection
 ) -> None:
     clock = MovingClock() if side.later is not None else None
