@@ -28,7 +28,11 @@ types:
 test *arguments:
     uv run pytest {{ arguments }}
 
-# Two deciders at a barrier, for as many rounds as you have time.
+# Every safeguard taken away, one at a time: the suite must go red; words choose, as in `just mutations leases.py expiry`.
+mutations *words:
+    uv run python -m tests.mutations {{ words }}
+
+# Two processes that meet right before they write, for as many rounds as you have time.
 races rounds="1000":
     COUNTERFOIL_RACE_ROUNDS={{ rounds }} uv run pytest tests/races
 

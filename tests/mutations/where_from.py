@@ -1,0 +1,21 @@
+"""
+Print which files are imported under the names given: by this process, and by one started as the tests start theirs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from tests.support.processes import finish, start
+
+
+def show(names: list[str]) -> None:
+    """Print each module's file."""
+    for name in names:
+        print(importlib.import_module(name).__file__, flush=True)  # noqa: T201  # this is its output
+
+
+if __name__ == "__main__":
+    show(sys.argv[1:])
+    finish(start(show, sys.argv[1:]))
