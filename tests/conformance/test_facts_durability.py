@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import operator
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,9 +53,15 @@ def arguments(state: Any) -> dict[str, Any]:
     return {"claim_id": "1", "amount": state["amount"]}
 
 
-def three(trace: Trace, saver: Any, *, dies_in: str = "") -> Any:
-    """One, two, three; the process dies in the one named."""
-    nodes = {name: trace.node(name, die if name == dies_in else None) for name in ("one", "two", "three")}
+def three(trace: Trace, saver: Any, *, dies_in: str = "", after: Callable[[float], object] | None = None) -> Any:
+    """One, two, three; the process dies in the one named, *after* what it is to wait for."""
+
+    def end(state: Any) -> None:
+        if after:
+            after(30)
+        die()
+
+    nodes = {name: trace.node(name, end if name == dies_in else None) for name in ("one", "two", "three")}
     return builder_of(Plain, *THREE, **nodes).compile(checkpointer=saver)
 
 
@@ -76,13 +83,25 @@ def carried_on(graph: DurableGraph) -> Any:
 
 
 def plain_run(url: str, folder: Path, durability: str | None, slow_disk: bool) -> None:
-    """Run to the middle of three, and die there; the disk may be slow from the end of one on."""
+    """Run to the end of three, and die there; the disk may be slow from the end of one on."""
     options: dict[str, Any] = {"durability": durability} if durability else {}
+    begun = threading.Event()
     with official_saver(url) as saver:
+        graph = three(Trace(folder / "trace"), saver, dies_in="three", after=begun.wait if slow_disk else None)
         if slow_disk:
-            stall(saver, "put", lambda config, checkpoint, metadata, versions: metadata["step"] >= 1)
+            put = saver.put
+
+            def slow(config: Any, checkpoint: Any, metadata: Any, versions: Any) -> Any:
+                if metadata["step"] >= 1:
+                    threading.Event().wait()
+                written = put(config, checkpoint, metadata, versions)
+                if metadata["step"] == 0:
+                    begun.set()  # the checkpoint that one starts from is on disk, and none behind it
+                return written
+
+            saver.put = slow  # type: ignore[method-assign]
             stall(saver, "put_writes", lambda *given, **named: True)
-        three(Trace(folder / "trace"), saver, dies_in="three").invoke({"amount": 5}, THREAD, **options)
+        graph.invoke({"amount": 5}, THREAD, **options)
 
 
 @pytest.mark.parametrize("durability", [None, "async"])
