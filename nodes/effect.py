@@ -16,10 +16,8 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.errors import GraphBubbleUp
 
 from checkpointing import EffectRecord, Journal
-from checkpointing.digest import sha256
-from checkpointing.effects import Request
 from checkpointing.errors import ArgumentsNotJson, EffectNotApproved, GraphRefused
-from checkpointing.slots import Place, Slot
+from nodes.request import request, slot_of
 from nodes.state import read_channel
 from nodes.visit import Visit, place, visit, visits_before
 from tools.effect import Effect
@@ -27,8 +25,6 @@ from tools.perform import Steps, adrive, drive, perform
 
 State = Mapping[str, Any]
 Update = dict[str, Any]
-
-DIGEST_LENGTH = 16
 
 
 class EffectNode(RunnableLambda[Any, Any]):
@@ -101,9 +97,9 @@ class _Work:
         if approved and approved["type"] not in ("approve", "edit"):
             return {"effects": {step: self._receipt(here, "skipped", None)}}
         values = self._values(state, approved)
-        slot = self._slot(here, step, values)
+        slot = slot_of(self.effect, values, thread_id=here.thread_id, step=step)
         with place(self.journal, here, slot.id) as at:
-            asked = self._request(slot, at, values, approved)
+            asked = request(self.effect, slot, at, values, approved=approved)
             try:
                 record = yield from perform(self.journal.effects, self.effect, asked)
             except GraphBubbleUp as asks:
@@ -140,34 +136,6 @@ class _Work:
                 f"the arguments of effect {self.effect.name!r} are {type(values).__name__}, not a mapping"
             )
         return dict(values)
-
-    def _slot(self, here: Visit, step: str, values: dict[str, Any]) -> Slot:
-        if self.effect.once is None:
-            return Slot(here.thread_id, step, self.effect.name)
-        identity = self.effect.once(values)
-        if not str(identity) or type(identity) not in (
-            str,
-            int,
-        ):  # a lambda may return anything, whatever its type says
-            raise ArgumentsNotJson(
-                f"once= of effect {self.effect.name!r} returned {identity!r}; a business identity is text or a whole number"
-            )
-        return Slot(here.thread_id, step, self.effect.name, str(identity))
-
-    def _request(self, slot: Slot, at: Place, values: dict[str, Any], approved: Mapping[str, Any] | None) -> Request:
-        lasting = {name: value for name, value in values.items() if name not in self.effect.volatile}
-        digest = sha256(lasting, what="arguments")[:DIGEST_LENGTH]
-        return Request(
-            slot=slot,
-            place=at,
-            effect=self.effect.name,
-            arguments=values,
-            digest=digest,
-            approved_hash=sha256(values, what="arguments"),
-            approval_id=approved["id"] if approved else None,
-            cost=self.effect.cost(values) if self.effect.cost else 0,
-            max_key_length=self.effect.receiver.max_key_length,
-        )
 
     def _done(self, here: Visit, step: str, record: EffectRecord) -> Update:
         state = "succeeded" if record.declined is None else "declined"
