@@ -11,6 +11,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from checkpointing import Journal
@@ -25,7 +26,7 @@ NOTHING = object()
 
 
 def durable(
-    builder: StateGraph[Any, Any, Any, Any],
+    builder: StateGraph[Any, Any, Any, Any] | Compiled,
     journal: Journal,
     *,
     turns: bool = False,
@@ -36,7 +37,8 @@ def durable(
     Make the graph of *builder* durable in *journal*.
 
     Args:
-        builder: a graph whose state derives from `DurableState`, not compiled yet.
+        builder: a graph whose state derives from `DurableState`, not compiled yet, or as `create_agent` returns it: compiled without a
+            checkpointer of its own.
         journal: where its runs are kept.
         turns: a thread that is done takes further input, each under a submission the caller names.
         attempts: starts without a new checkpoint before a run is a dead letter.
@@ -47,9 +49,20 @@ def durable(
     """
     if attempts < 1:
         raise GraphRefused(f"attempts is {attempts}: a run is started at least once")
-    check_builder(builder)
-    compiled = builder.compile(checkpointer=journal.saver, name=name)
+    if isinstance(builder, CompiledStateGraph):
+        compiled = _with_saver(builder, journal, name)
+    else:
+        check_builder(builder)
+        compiled = builder.compile(checkpointer=journal.saver, name=name)
     return DurableGraph(compiled, journal, Advance(compiled, journal, name or "", attempts, turns))
+
+
+def _with_saver(given: Compiled, journal: Journal, name: str | None) -> Compiled:
+    """Return a copy of a compiled graph that keeps its checkpoints in *journal*; the config, store and breakpoints it has stay."""
+    if given.checkpointer not in (None, journal.saver):
+        raise GraphRefused("the graph was compiled with a checkpointer of its own: leave it out, the journal has one")
+    check_builder(given.builder)
+    return given.copy({"checkpointer": journal.saver, **({"name": name} if name else {})})
 
 
 class DurableGraph:

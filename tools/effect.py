@@ -50,7 +50,14 @@ class Effect:
         """Refuse: a direct call has no claim, so a crash in it could not be told from one that never began."""
         raise UnguardedEffect(
             f"{self.name!r} is an effect and cannot be called directly: "
-            "put it into a node with effect_node(), which claims it in the ledger first"
+            "put it into a node with effect_node() or into an agent with EffectTools(), which claim it in the ledger first"
+        )
+
+    @property
+    def __name__(self) -> str:
+        """Refuse: whoever asks a callable for its name (LangChain's `tool`, `add_node`) is about to call it as a plain function."""
+        raise UnguardedEffect(
+            f"{self.name!r} is an effect and no plain function: give it to effect_node(), or to an agent by EffectTools()"
         )
 
     def lookup(self, function: ToolFunction) -> ToolFunction:

@@ -1,0 +1,214 @@
+"""
+An effect as a tool of a LangChain agent: it runs under a claim in the ledger, or not at all.
+
+The claim is made by the tool itself, innermost, so neither the order of an agent's middlewares nor a retry around the tool can get at the effect
+without it. A crash at any point leaves what an effect node would leave (`tools/perform.py`); the tools' superstep then runs again, and finds the
+same slot (`nodes/tool_calls.py`). What the model is told:
+
+    succeeded                           the outcome
+    declined                            the receiver's reason, as an error; recorded
+    wrong arguments                     what is wrong with them; nothing was claimed
+    rejected by the receiver            its reason; the slot is free, and a repaired request is a new call
+    once= recorded, other arguments     what is recorded; nothing was called, the audit has an `effect.conflict`
+    the call is another tool's          nothing was called: who edits a call changes its arguments, not its tool
+
+All else (in doubt, busy, no answer, lease lost, a bug, whatever the tool did not declare) is not the model's to hear and ends the pass.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, get_type_hints
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, InjectedToolArg
+from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt import ToolRuntime
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, create_model
+
+from checkpointing import Journal
+from checkpointing.digest import canonical
+from checkpointing.effects import Request
+from checkpointing.errors import ArgumentsNotJson, EffectConflict, GraphRefused, Rejected, UnguardedEffect
+from checkpointing.ledger import in_doubt
+from checkpointing.recorded import note_conflict, recorded
+from checkpointing.slots import Slot
+from nodes.request import request, slot_of
+from nodes.tool_calls import as_text, find_call, messages_in, outcome, refused, step_of
+from nodes.unswallowed import unswallowed
+from nodes.visit import Visit, place, visit
+from tools.effect import Effect
+from tools.perform import Steps, adrive, drive, perform
+
+OURS = frozenset({"key", "runtime"})
+"""What the model does not give: the key, and LangGraph's runtime, which the tool node injects."""
+
+
+class EffectTool(BaseTool):
+    """
+    One effect as a tool. Made by `effect_tools`; `durable()` finds the effects of an agent by it.
+
+    Attributes:
+        messages_key: Under which key of the state the messages stand.
+    """
+
+    messages_key: str = "messages"
+    _effect: Effect = PrivateAttr()
+    _journal: Journal = PrivateAttr()
+
+    def __init__(self, effect: Effect, journal: Journal, **options: Any) -> None:
+        """Use `effect_tools` instead."""
+        function = effect.function
+        super().__init__(
+            name=effect.name,
+            description=inspect.getdoc(function) or effect.name,
+            args_schema=_schema(effect),
+            handle_validation_error=_said,
+            **options,
+        )
+        self._effect = effect
+        self._journal = journal
+
+    @property
+    def effect(self) -> Effect:
+        """The effect."""
+        return self._effect
+
+    def _run(self, *, runtime: Any = None, **arguments: Any) -> ToolMessage:
+        with unswallowed():
+            return drive(self._steps(runtime, arguments))
+
+    async def _arun(self, *, runtime: Any = None, **arguments: Any) -> ToolMessage:
+        bridge = self._journal.bridge
+        with unswallowed():
+            if inspect.iscoroutinefunction(self._effect.function):
+                return await adrive(self._steps(runtime, arguments), bridge)
+            # In one thread, as an effect node does: a caller that is cancelled while the tool runs loses no outcome.
+            return await bridge.run(lambda: drive(self._steps(runtime, arguments)))
+
+    def _steps(self, runtime: Any, given: dict[str, Any]) -> Steps[ToolMessage]:
+        call = self._call(runtime)
+        values = {name: _plain(value) for name, value in given.items()}
+        if call.named != self.name:
+            return call.refused(f"the model called {call.named!r}; an edit may change its arguments and not its tool")
+        try:
+            canonical(values, what="arguments")
+            slot = slot_of(self._effect, values, thread_id=call.here.thread_id, step=call.step)
+        except ArgumentsNotJson as wrong:
+            return call.refused(str(wrong))
+        with place(self._journal, call.here, slot.id) as at:
+            asked = request(self._effect, slot, at, values)
+            with _never_asking(self.name):
+                return (yield from self._performed(call, asked))
+
+    def _performed(self, call: _Call, asked: Request) -> Steps[ToolMessage]:
+        try:
+            record = yield from perform(self._journal.effects, self._effect, asked)
+        except Rejected as wrong:
+            self._check_free(asked.slot)
+            return call.refused(f"the receiver refused the request as wrong: {wrong}")
+        except EffectConflict:
+            if (why := self._conflict(asked)) is None:
+                raise
+            return call.refused(why)
+        return outcome(record, self.name, call.id, call.step)
+
+    def _check_free(self, slot: Slot) -> None:
+        """Make sure that a refusal left nothing behind; after a call that may have happened it proves nothing."""
+        left = recorded(self._journal.store, slot)
+        if left and left.state in ("claimed", "in_doubt"):
+            raise in_doubt(left.key)
+
+    def _conflict(self, asked: Request) -> str | None:
+        """Say what is recorded under the business identity; `None` if that is not what the conflict is about: a bug."""
+        found = recorded(self._journal.store, asked.slot)
+        if asked.slot.identity is None or found is None or found.digest == asked.digest:
+            return None
+        note_conflict(self._journal.store, asked, found)
+        known = f"with the outcome {as_text(found.outcome)}" if found.state == "settled" else "and not settled yet"
+        return (
+            f"{self.name!r} for {asked.slot.identity!r} is recorded already, with the arguments {as_text(found.arguments)} {known}. "
+            "It is executed once; do not try again with other arguments"
+        )
+
+    def _call(self, runtime: Any) -> _Call:
+        if not isinstance(runtime, ToolRuntime) or "thread_id" not in runtime.config.get("configurable", {}):
+            raise UnguardedEffect(
+                f"effect {self.name!r} was called outside a graph that keeps its threads: an agent runs it, compiled with the journal's saver"
+            )
+        here, call_id = visit(runtime.config), runtime.tool_call_id
+        found = find_call(messages_in(runtime.state, self.messages_key), call_id or "")
+        if not call_id or found is None or not found[0].id:
+            raise GraphRefused(
+                f"call {call_id!r} of effect {self.name!r} is in no message that has an id, so nothing tells it from another: "
+                f"keep the messages in a channel {self.messages_key!r} with the reducer add_messages"
+            )
+        message, call = found
+        return _Call(here, str(message.id), call_id, call["name"])
+
+
+class _Call:
+    """The call under way: where it is made, and by which message."""
+
+    def __init__(self, here: Visit, message_id: str, call_id: str, named: str) -> None:
+        self.here, self.message_id, self.id, self.named = here, message_id, call_id, named
+        self.step = step_of(message_id, call_id)
+
+    def refused(self, why: str) -> ToolMessage:
+        return refused(self.named, self.id, self.step, why)
+
+
+def effect_tools(journal: Journal, effects: Iterable[Effect], *, messages_key: str = "messages") -> list[EffectTool]:
+    """
+    Return *effects* as tools: named like the effect, described by its docstring, with its arguments but without `key`.
+
+    Raises:
+        TypeError: one of them is a plain function, or takes an argument that a tool cannot have.
+    """
+    made = []
+    for effect in effects:
+        if not isinstance(effect, Effect):
+            raise TypeError(f"EffectTools takes what @effect made, not {effect!r}")
+        made.append(EffectTool(effect, journal, messages_key=messages_key))
+    return made
+
+
+def _schema(effect: Effect) -> type[BaseModel]:
+    """Return the model of the arguments, which takes no others, with the runtime that the tool node injects."""
+    hints = get_type_hints(effect.function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(effect.function).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD or name == "runtime":
+            raise TypeError(
+                f"effect {effect.name!r} takes {name!r}: a tool's arguments are named, and none of them is `runtime`"
+            )
+        if name not in OURS:
+            default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+            fields[name] = (hints.get(name, Any), default)
+    fields["runtime"] = (Annotated[Any, InjectedToolArg], Field(default=None))
+    return create_model(effect.name, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _said(error: Exception) -> str:
+    return f"Not executed: the arguments are wrong. {error}"
+
+
+def _plain(value: Any) -> Any:
+    """Return a validated argument as JSON, as far as it is a model or a collection of them."""
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value
+
+
+@contextmanager
+def _never_asking(name: str) -> Iterator[None]:
+    try:
+        yield
+    except GraphBubbleUp as asks:
+        raise GraphRefused(f"effect {name!r} interrupted while it was at work; ask before the tool runs") from asks

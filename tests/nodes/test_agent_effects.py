@@ -1,0 +1,383 @@
+"""Effects as tools of a LangChain agent: one execution a call, whatever happens to the run, and what the model is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import ToolErrorMiddleware, ToolRetryMiddleware
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import RetryPolicy, Send
+
+from checkpointing import Journal
+from checkpointing.errors import Declined, EffectInDoubt, GraphRefused, Rejected, UnguardedEffect
+from graph import DurableGraph, DurableState, durable, thread
+from nodes import EffectTools, effect_tool_node
+from tests.support.bank import Bank
+from tests.support.scripted import ScriptedModel, calls
+from tools import Effect, Receiver, effect
+
+THREAD = thread("chat-1")
+HELLO = {"messages": [{"role": "user", "content": "pay claim 1"}]}
+PAY = ("c1", "pay", {"claim_id": "1", "amount": 5})
+NO_KEYS = Receiver()
+"""A receiver that knows no keys and has no look-up: doubt takes a person."""
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    return Bank(tmp_path / "bank")
+
+
+@pytest.fixture
+def model_of(tmp_path: Path) -> Callable[..., ScriptedModel]:
+    """Makes a model that says these lines."""
+
+    def make(*script: AIMessage) -> ScriptedModel:
+        return ScriptedModel(script=list(script), file=tmp_path / "asked")
+
+    return make
+
+
+def agent(
+    journal: Journal, model: ScriptedModel, *effects: Effect, others: tuple[Any, ...] = (), **options: Any
+) -> Any:
+    return create_agent(model, middleware=[*others, EffectTools(journal, effects)], **options)
+
+
+def told(result: Any) -> list[ToolMessage]:
+    """What the model was told of its calls."""
+    return [message for message in result["messages"] if isinstance(message, ToolMessage)]
+
+
+def refusing(error: Exception, receiver: Receiver = NO_KEYS, seen: list[int] | None = None) -> Effect:
+    """An effect whose receiver answers with *error*, after a first call that goes unanswered if `seen` says so."""
+
+    @effect(receiver=receiver, name="pay")
+    def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
+        if seen is not None:
+            seen.append(amount)
+        raise error
+
+    return pay
+
+
+def test_an_agent_pays_once_however_often_the_run_is_asked_for(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    model = model_of(calls(PAY))
+    graph = durable(agent(journal, model, bank.effect()), journal)
+    first = graph.invoke(HELLO, THREAD)
+    again = graph.invoke(HELLO, THREAD)
+
+    assert [message.status for message in told(first)] == ["success"]
+    assert first["messages"] == again["messages"]
+    assert len(bank.calls) == 1
+    assert model.asked == 2
+    assert journal.runs.get("chat-1").state == "done"
+
+
+async def paid_by_an_async_agent(journal: Journal, bank: Bank, model: ScriptedModel) -> Any:
+    @effect(receiver=NO_KEYS, name="pay")
+    async def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
+        return bank.execute(claim_id=claim_id, amount=amount, key=key)
+
+    return await durable(agent(journal, model, pay), journal).ainvoke(HELLO, THREAD)
+
+
+def test_an_async_agent_pays_once(journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]) -> None:
+    result = asyncio.run(paid_by_an_async_agent(journal, bank, model_of(calls(PAY))))
+
+    assert [message.status for message in told(result)] == ["success"]
+    assert len(bank.calls) == 1
+
+
+def test_a_tool_is_named_described_and_typed_by_its_function(journal: Journal) -> None:
+    @effect(receiver=Receiver(honours_keys=True), name="remind")
+    def remind(*, whom: str, times: int = 1, key: str) -> dict[str, Any]:
+        """Remind somebody."""
+        return {}
+
+    [tool] = EffectTools(journal, [remind]).tools
+    schema = tool.tool_call_schema.model_json_schema()  # type: ignore[union-attr]
+
+    assert (tool.name, tool.description) == ("remind", "Remind somebody.")
+    assert schema["properties"].keys() == {"whom", "times"}
+    assert schema["required"] == ["whom"]
+
+
+def test_wrong_arguments_are_answered_and_nothing_is_claimed(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    wrong = calls(
+        ("c1", "pay", {"claim_id": "1", "amount": "much"}),
+        ("c2", "pay", {"claim_id": "1", "amount": 5, "currency": "EUR"}),
+        ("c3", "pay", {"claim_id": "1", "amount": 2**60}),
+        ("c4", "pay", {"claim_id": "1"}),
+    )
+    graph = durable(agent(journal, model_of(wrong), bank.effect()), journal)
+    result = graph.invoke(HELLO, THREAD)
+
+    assert [message.status for message in told(result)] == ["error"] * 4
+    assert [record for record in journal.effects.list() if record.effect == "pay"] == []
+    assert bank.calls == []
+
+
+def test_two_real_reminders_are_both_sent(journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]) -> None:
+    """Call ids repeat from message to message, as some providers do, and in one message two calls have equal arguments."""
+    twice = calls(PAY, ("c2", *PAY[1:]))
+    graph = durable(agent(journal, model_of(twice, calls(PAY)), bank.effect()), journal)
+    graph.invoke(HELLO, THREAD)
+
+    assert len(bank.executed) == 3
+
+
+def test_a_declined_payment_is_told_and_recorded(journal: Journal, model_of: Callable[..., ScriptedModel]) -> None:
+    graph = durable(agent(journal, model_of(calls(PAY)), refusing(Declined("account closed"))), journal)
+    [message] = told(graph.invoke(HELLO, THREAD))
+
+    assert (message.status, message.content) == ("error", "Declined: account closed")
+    assert [r.outcome for r in journal.effects.list() if r.effect == "pay"] == [{"declined": "account closed"}]
+    assert journal.runs.get("chat-1").state == "done"
+
+
+def test_a_rejected_request_is_told_and_its_repair_is_a_new_call(
+    journal: Journal, model_of: Callable[..., ScriptedModel]
+) -> None:
+    graph = durable(agent(journal, model_of(calls(PAY)), refusing(Rejected("no such account"))), journal)
+    [message] = told(graph.invoke(HELLO, THREAD))
+
+    assert (message.status, "no such account" in message.content) == ("error", True)
+    assert [r.state for r in journal.effects.list() if r.effect == "pay"] == ["released"]
+    assert journal.runs.get("chat-1").state == "done"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        (),
+        (ToolErrorMiddleware(lambda error, request: f"it failed: {error}"),),
+        (ToolRetryMiddleware(max_retries=3, initial_delay=0.0, jitter=False),),
+    ],
+    ids=["alone", "errors to the model", "retries"],
+)
+def test_an_effect_in_doubt_parks_the_run_and_the_model_is_told_nothing(
+    journal: Journal, model_of: Callable[..., ScriptedModel], others: tuple[Any, ...]
+) -> None:
+    seen: list[int] = []
+    model = model_of(calls(PAY))
+    pay = refusing(RuntimeError("the line went dead"), seen=seen)
+    graph = durable(agent(journal, model, pay, others=others), journal)
+    with pytest.raises(RuntimeError, match="the line went dead"):
+        graph.invoke(HELLO, THREAD)
+    with pytest.raises(EffectInDoubt) as doubt:
+        graph.invoke(None, THREAD)
+    parked = journal.runs.get("chat-1")
+    journal.effects.resolve(doubt.value.key, happened=True, outcome={"paid": 5}, principal="operator")
+    result = graph.invoke(None, THREAD)
+
+    assert (parked.state, parked.reason) == ("parked", "in_doubt")
+    assert [message.content for message in told(result)] == ['{"paid": 5}']
+    assert (seen, model.asked) == ([5], 2)
+
+
+def test_a_tool_node_that_tells_the_model_every_error_does_not_tell_it_of_doubt(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    class State(DurableState, MessagesState):
+        pass
+
+    model = model_of(calls(PAY))
+    builder = StateGraph(State)
+
+    def ask(state: State) -> dict[str, Any]:
+        return {"messages": [model.invoke(state["messages"])]}
+
+    builder.add_node("model", ask)
+    builder.add_node("tools", effect_tool_node(journal, [refusing(Exception("dead"))], handle_tool_errors=True))
+    builder.add_edge(START, "model")
+    builder.add_edge("model", "tools")
+    graph = durable(builder, journal)
+    with pytest.raises(Exception, match="^dead$"):
+        graph.invoke(HELLO, THREAD)
+    with pytest.raises(EffectInDoubt):
+        graph.invoke(None, THREAD)
+
+    assert journal.runs.get("chat-1").reason == "in_doubt"
+
+
+def test_the_same_payment_in_the_same_words_is_answered_from_the_record(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    pay = bank.effect(once=lambda arguments: arguments["claim_id"])
+    graph = durable(agent(journal, model_of(calls(PAY), calls(("c9", *PAY[1:]))), pay), journal)
+    first, second = told(graph.invoke(HELLO, THREAD))
+
+    assert first.content == second.content
+    assert len(bank.calls) == 1
+
+
+def test_the_same_payment_in_other_words_is_refused_with_what_is_recorded(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    pay = bank.effect(once=lambda arguments: arguments["claim_id"])
+    other = calls(("c2", "pay", {"claim_id": "1", "amount": 6}))
+    graph = durable(agent(journal, model_of(calls(PAY), other), pay), journal)
+    _, second = told(graph.invoke(HELLO, THREAD))
+
+    assert second.status == "error"
+    assert '"amount": 5' in second.content
+    assert [call["amount"] for call in bank.calls] == [5]
+    assert journal.runs.get("chat-1").state == "done"
+    assert "effect.conflict" in [entry.event for entry in journal.audit.entries("chat-1")]
+    assert list(journal.audit.verify()) == []
+
+
+def test_two_calls_with_one_id_in_one_message_pay_once(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    twins = calls(PAY, ("c1", "pay", {"claim_id": "2", "amount": 7}))
+    graph = durable(agent(journal, model_of(twins), bank.effect()), journal)
+    result = told(graph.invoke(HELLO, THREAD))
+
+    assert [call["amount"] for call in bank.calls] == [5]
+    assert sorted(message.status for message in result) == ["error", "success"]
+
+
+def test_one_message_in_two_threads_is_two_payments(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    graph = durable(agent(journal, model_of(calls(PAY, id="m1")), bank.effect()), journal)
+    graph.invoke(HELLO, THREAD)
+    graph.invoke(HELLO, thread("chat-2"))
+
+    assert len(bank.executed) == 2
+
+
+def history(graph: DurableGraph, node: str) -> Any:
+    """Where the thread stood before *node* ran."""
+    return next(snapshot for snapshot in graph.get_state_history(THREAD) if node in snapshot.next)
+
+
+def test_a_fork_that_runs_the_tools_again_is_answered_from_the_record(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    graph = durable(agent(journal, model_of(calls(PAY)), bank.effect()), journal)
+    graph.invoke(HELLO, THREAD)
+    graph.compiled.invoke(None, history(graph, "tools").config)
+
+    assert len(bank.calls) == 1
+    assert [r.replays for r in journal.effects.list() if r.effect == "pay"] == [1]
+
+
+def test_a_fork_that_runs_the_model_again_pays_again_unless_the_payment_has_an_identity(
+    journal: Journal, tmp_path: Path, model_of: Callable[..., ScriptedModel]
+) -> None:
+    """Another answer of the model is another decision; nothing but `once=` can tell that it was meant to be the same."""
+    paid = []
+    for name, once in (("plain", None), ("once", lambda arguments: arguments["claim_id"])):
+        bank = Bank(tmp_path / name)
+        graph = durable(agent(journal, model_of(calls(PAY)), bank.effect(once=once)), journal)
+        at = thread(f"chat-{name}")
+        graph.invoke(HELLO, at)
+        before = [s for s in graph.get_state_history(at) if any(n.endswith(("model", "before_model")) for n in s.next)][
+            -1
+        ]
+        graph.compiled.invoke(None, before.config)
+        paid.append(len(bank.executed))
+
+    assert paid == [2, 1]
+
+
+def test_an_agent_as_a_node_of_a_graph_pays_once(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    class State(DurableState, MessagesState):
+        pass
+
+    builder = StateGraph(State)
+    builder.add_node("agent", agent(journal, model_of(calls(PAY)), bank.effect()))
+    builder.add_edge(START, "agent")
+    graph = durable(builder, journal)
+    graph.invoke(HELLO, THREAD)
+    graph.compiled.invoke(None, history(graph, "agent").config)
+
+    assert journal.runs.get("chat-1").state == "done"
+    assert len(bank.executed) == 2  # the fork ran the agent from its start, so its model decided anew
+
+
+def test_agents_that_are_sent_to_pay_for_themselves(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    class State(DurableState, MessagesState):
+        pass
+
+    builder = StateGraph(State)
+    builder.add_node("agent", agent(journal, model_of(calls(PAY)), bank.effect()))
+    builder.add_conditional_edges(START, lambda state: [Send("agent", HELLO), Send("agent", HELLO)], ["agent"])
+    graph = durable(builder, journal)
+    graph.invoke(HELLO, THREAD)
+
+    assert len(bank.executed) == 2
+
+
+def test_a_bare_effect_is_no_tool(journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]) -> None:
+    with pytest.raises(UnguardedEffect, match="EffectTools"):
+        create_agent(model_of(), tools=[bank.effect()])
+    with pytest.raises(UnguardedEffect, match="EffectTools"):
+        ToolNode([bank.effect()])
+
+
+def test_an_effect_tool_outside_a_graph_executes_nothing(journal: Journal, bank: Bank) -> None:
+    [tool] = EffectTools(journal, [bank.effect()]).tools
+    with pytest.raises(UnguardedEffect):
+        tool.invoke({"claim_id": "1", "amount": 5})
+
+    assert bank.calls == []
+
+
+def test_an_effect_hidden_in_a_tool_is_a_dead_letter(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    pay = bank.effect()
+
+    def hidden(claim_id: str, amount: int) -> Any:
+        """Pay."""
+        return pay(claim_id=claim_id, amount=amount)
+
+    model = model_of(calls(("c1", "hidden", PAY[2])))
+    graph = durable(create_agent(model, tools=[hidden], middleware=[EffectTools(journal, [])]), journal)
+    with pytest.raises(UnguardedEffect):
+        graph.invoke(HELLO, THREAD)
+
+    assert (journal.runs.get("chat-1").reason, bank.calls) == ("unguarded_effect", [])
+
+
+def test_tools_with_effects_take_no_policy(journal: Journal, bank: Bank) -> None:
+    class State(DurableState, MessagesState):
+        pass
+
+    builder = StateGraph(State)
+    builder.add_node("tools", effect_tool_node(journal, [bank.effect()]), retry_policy=RetryPolicy())
+    builder.add_edge(START, "tools")
+    with pytest.raises(GraphRefused, match="policy"):
+        durable(builder, journal)
+
+
+def test_an_agent_with_a_checkpointer_of_its_own_is_refused(
+    journal: Journal, opened: Callable[..., Journal], bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    with pytest.raises(GraphRefused, match="checkpointer"):
+        durable(agent(journal, model_of(), bank.effect(), checkpointer=InMemorySaver()), journal)
+
+
+def test_an_agent_without_the_middleware_is_refused(journal: Journal, model_of: Callable[..., ScriptedModel]) -> None:
+    with pytest.raises(GraphRefused, match="EffectTools"):
+        durable(create_agent(model_of()), journal)
