@@ -17,6 +17,7 @@ from checkpointing.digest import canonical
 from checkpointing.errors import ArgumentsNotJson, DecisionInvalid, UnknownApproval
 from checkpointing.questions import Question
 from checkpointing.slots import Place
+from graph.answers import check_answer
 from graph.asks import Answer, Decide
 
 
@@ -50,11 +51,15 @@ def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id:
 
     Raises:
         UnknownApproval: the thread has none of this id.
-        DecisionInvalid: it answers an approval without naming it.
+        DecisionInvalid: it answers an approval without naming it, or a graph's own interrupt in a format that is not the interrupt's.
         AlreadyDecided, ApprovalExpired, PayloadChanged, NotAllowed: as `Approvals.decide`.
     """
     rows = journal.approvals.of_thread(thread_id)
     chosen = [(_row(answer, rows, snapshot, thread_id), answer.value) for answer in ask.answers]
+    asked = {interrupt.id: interrupt for interrupt in snapshot.interrupts}
+    for row, value in chosen:
+        if row.interrupt_id in asked:
+            check_answer(asked[row.interrupt_id], value)
     decisions = [(row.id, {"type": "respond", "value": value} if row.interrupt_id else value) for row, value in chosen]
     journal.approvals.decide_all(decisions, principal=principal)
 

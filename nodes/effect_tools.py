@@ -11,6 +11,7 @@ same slot (`nodes/tool_calls.py`). What the model is told:
     rejected by the receiver            its reason; the slot is free, and a repaired request is a new call
     once= recorded, other arguments     what is recorded; nothing was called, the audit has an `effect.conflict`
     the call is another tool's          nothing was called: who edits a call changes its arguments, not its tool
+    a person decided otherwise          what was decided; nothing was called (`nodes/reviews.py`)
 
 All else (in doubt, busy, no answer, lease lost, a bug, whatever the tool did not declare) is not the model's to hear and ends the pass.
 """
@@ -18,15 +19,15 @@ All else (in doubt, busy, no answer, lease lost, a bug, whatever the tool did no
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, get_type_hints
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolArg
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, create_model
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model
 
 from checkpointing import Journal
 from checkpointing.digest import canonical
@@ -36,6 +37,7 @@ from checkpointing.ledger import in_doubt
 from checkpointing.recorded import note_conflict, recorded
 from checkpointing.slots import Slot
 from nodes.request import request, slot_of
+from nodes.reviews import decided
 from nodes.tool_calls import as_text, find_call, messages_in, outcome, refused, step_of
 from nodes.unswallowed import unswallowed
 from nodes.visit import Visit, place, visit
@@ -93,6 +95,11 @@ class EffectTool(BaseTool):
         values = {name: _plain(value) for name, value in given.items()}
         if call.named != self.name:
             return call.refused(f"the model called {call.named!r}; an edit may change its arguments and not its tool")
+        against, allowed = decided(self._journal, call.here, call.message, call.call)
+        if against is None and allowed is not None and self._as_given(allowed) != values:
+            against = "its arguments are not those that were approved"
+        if against is not None:
+            return call.refused(against)
         try:
             canonical(values, what="arguments")
             slot = slot_of(self._effect, values, thread_id=call.here.thread_id, step=call.step)
@@ -102,6 +109,15 @@ class EffectTool(BaseTool):
             asked = request(self._effect, slot, at, values)
             with _never_asking(self.name):
                 return (yield from self._performed(call, asked))
+
+    def _as_given(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return raw arguments as they come to the tool: validated, and with the defaults."""
+        try:
+            given = self._parse_input(dict(arguments), None)
+        except ValidationError:
+            return None
+        assert isinstance(given, dict)
+        return {name: _plain(value) for name, value in given.items() if name not in OURS}
 
     def _performed(self, call: _Call, asked: Request) -> Steps[ToolMessage]:
         try:
@@ -145,16 +161,16 @@ class EffectTool(BaseTool):
                 f"call {call_id!r} of effect {self.name!r} is in no message that has an id, so nothing tells it from another: "
                 f"keep the messages in a channel {self.messages_key!r} with the reducer add_messages"
             )
-        message, call = found
-        return _Call(here, str(message.id), call_id, call["name"])
+        return _Call(here, *found)
 
 
 class _Call:
     """The call under way: where it is made, and by which message."""
 
-    def __init__(self, here: Visit, message_id: str, call_id: str, named: str) -> None:
-        self.here, self.message_id, self.id, self.named = here, message_id, call_id, named
-        self.step = step_of(message_id, call_id)
+    def __init__(self, here: Visit, message: AIMessage, call: ToolCall) -> None:
+        self.here, self.message, self.call = here, message, call
+        self.id, self.named = str(call["id"]), call["name"]
+        self.step = step_of(str(message.id), self.id)
 
     def refused(self, why: str) -> ToolMessage:
         return refused(self.named, self.id, self.step, why)

@@ -1,0 +1,231 @@
+"""Effects of an agent under LangChain's HumanInTheLoopMiddleware, batched and per call, its answers recorded by the durable graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.types import Command, Interrupt
+
+from checkpointing import Journal
+from checkpointing.errors import AlreadyDecided, DecisionInvalid
+from graph import DurableGraph, answer, durable, thread
+from nodes import EffectTools
+from tests.support.bank import Bank
+from tests.support.scripted import ScriptedModel, calls
+from tools import effect
+
+THREAD = thread("chat-1", principal="intake")
+ADJUSTER = thread("chat-1", principal="adjuster-17")
+HELLO = {"messages": [{"role": "user", "content": "pay claim 1"}]}
+PAY = ("c1", "pay", {"claim_id": "1", "amount": 5})
+REMIND = ("c2", "remind", {"claim_id": "1"})
+MODES = ("batched", "per_call")
+ORDERS = ("effects first", "effects last")
+GATED: dict[str, Any] = {"pay": True, "remind": {"allowed_decisions": ["approve", "reject"]}}
+
+
+class Case:
+    """An agent that may pay and remind, both under review, with what came of it."""
+
+    def __init__(self, journal: Journal, folder: Path) -> None:
+        self.journal = journal
+        self.bank, self.post = Bank(folder / "bank"), Bank(folder / "post")
+        self.folder = folder
+        self.model: ScriptedModel
+
+    def graph(
+        self, *script: AIMessage, mode: Any = "batched", order: str = "effects last", gated: Any = None
+    ) -> DurableGraph:
+        """Make the graph of an agent that says *script*."""
+
+        @effect(receiver=self.bank.effect().receiver, name="remind")
+        def remind(*, claim_id: str, key: str) -> dict[str, Any]:
+            return self.post.execute(claim_id=claim_id, key=key)
+
+        self.model = ScriptedModel(script=list(script), file=self.folder / "asked")
+        review: Any = HumanInTheLoopMiddleware(gated or GATED, interrupt_mode=mode)
+        effects = EffectTools(self.journal, [self.bank.effect(), remind])
+        middleware = [effects, review] if order == "effects first" else [review, effects]
+        return durable(create_agent(self.model, middleware=middleware), self.journal)
+
+
+@pytest.fixture
+def case(journal: Journal, tmp_path: Path) -> Case:
+    return Case(journal, tmp_path)
+
+
+def waiting(result: Any) -> list[Interrupt]:
+    """What the run asks, in the order of the calls."""
+    return sorted(result["__interrupt__"], key=lambda one: one.value.get("tool_call_id", ""))
+
+
+def answers(result: Any, *decisions: dict[str, Any]) -> Command[Any]:
+    """One decision a call, in whatever format the run asks."""
+    asked = waiting(result)
+    if "action_requests" in asked[0].value:
+        return answer(asked[0], {"decisions": list(decisions)})
+    return Command(resume={one.id: decision for one, decision in zip(asked, decisions, strict=True)})
+
+
+def edited(**arguments: Any) -> dict[str, Any]:
+    return {"type": "edit", "edited_action": {"name": "pay", "args": arguments}}
+
+
+def told(result: Any) -> dict[str, str]:
+    return {m.tool_call_id: str(m.content) for m in result["messages"] if isinstance(m, ToolMessage)}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("mode", MODES)
+def test_what_was_approved_is_done_once_and_what_was_rejected_is_not(case: Case, mode: str, order: str) -> None:
+    graph = case.graph(calls(PAY, REMIND), mode=mode, order=order)
+    parked = graph.invoke(HELLO, THREAD)
+    nothing_yet = (case.bank.calls, case.post.calls)
+    decided = answers(parked, {"type": "approve"}, {"type": "reject", "message": "not yet"})
+    result = graph.invoke(decided, ADJUSTER)
+    with pytest.raises(AlreadyDecided):
+        graph.invoke(decided, ADJUSTER)
+    graph.invoke(HELLO, THREAD)
+
+    assert nothing_yet == ([], [])
+    assert (len(case.bank.calls), case.post.calls) == (1, [])
+    assert "not yet" in told(result)["c2"]
+    assert case.journal.runs.get("chat-1").state == "done"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("mode", MODES)
+def test_an_edit_changes_the_arguments_and_a_respond_takes_the_place_of_the_tool(
+    case: Case, mode: str, order: str
+) -> None:
+    graph = case.graph(calls(PAY, ("c3", "pay", {"claim_id": "3", "amount": 3})), mode=mode, order=order)
+    parked = graph.invoke(HELLO, THREAD)
+    result = graph.invoke(
+        answers(parked, edited(claim_id="1", amount=4), {"type": "respond", "message": "I paid it in cash"}), ADJUSTER
+    )
+
+    assert [call["amount"] for call in case.bank.calls] == [4]
+    assert told(result)["c3"] == "I paid it in cash"
+    assert case.journal.runs.get("chat-1").state == "done"
+
+
+BAD = {
+    "a kind that is not allowed": {"type": "respond", "message": "done"},
+    "an edit into another tool": {"type": "edit", "edited_action": {"name": "pay", "args": PAY[2]}},
+    "no kind": {"message": "yes"},
+    "no mapping": "approve",
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("mode", MODES)
+def test_one_bad_answer_of_two_executes_nothing_and_is_not_recorded(case: Case, mode: str, bad: Any) -> None:
+    graph = case.graph(calls(PAY, REMIND), mode=mode)
+    parked = graph.invoke(HELLO, THREAD)
+    with pytest.raises(DecisionInvalid):
+        graph.invoke(answers(parked, {"type": "approve"}, bad), ADJUSTER)
+    untouched = (case.bank.calls, {row.state for row in case.journal.approvals.of_thread("chat-1")})
+    graph.invoke(answers(parked, {"type": "approve"}, {"type": "approve"}), ADJUSTER)
+
+    assert untouched == ([], {"pending"})
+    assert (len(case.bank.calls), len(case.post.calls)) == (1, 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_edit_into_another_tool_is_refused_before_it_is_recorded(case: Case, mode: str) -> None:
+    graph = case.graph(calls(PAY), mode=mode)
+    parked = graph.invoke(HELLO, THREAD)
+    with pytest.raises(DecisionInvalid):
+        graph.invoke(
+            answers(parked, {"type": "edit", "edited_action": {"name": "remind", "args": {"claim_id": "1"}}}), ADJUSTER
+        )
+
+    assert [row.state for row in case.journal.approvals.of_thread("chat-1")] == ["pending"]
+
+
+def test_an_edit_into_another_tool_that_was_recorded_elsewhere_executes_nothing(case: Case) -> None:
+    """Recorded past the graph's check of the format; the tool itself sees that the model called another."""
+    graph = case.graph(calls(PAY))
+    graph.invoke(HELLO, THREAD)
+    [row] = case.journal.approvals.pending()
+    switched: Any = {"type": "edit", "edited_action": {"name": "remind", "args": {"claim_id": "1"}}}
+    case.journal.approvals.decide(
+        row.id, {"type": "respond", "value": {"decisions": [switched]}}, principal="adjuster-17"
+    )
+    result = graph.invoke(None, ADJUSTER)
+
+    assert (case.bank.calls, case.post.calls) == ([], [])
+    assert "Not executed" in told(result)["c1"]
+
+
+def test_decisions_that_say_what_they_are_for_stand_in_the_order_of_the_calls(case: Case) -> None:
+    graph = case.graph(calls(PAY, REMIND))
+    parked = graph.invoke(HELLO, THREAD)
+    with pytest.raises(DecisionInvalid, match="order"):
+        graph.invoke(
+            answers(parked, {"type": "reject", "name": "remind"}, {"type": "approve", "name": "pay"}), ADJUSTER
+        )
+
+    assert (case.bank.calls, case.post.calls) == ([], [])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_batch_of_the_wrong_length_or_shape_is_refused(case: Case, mode: str) -> None:
+    graph = case.graph(calls(PAY, REMIND), mode=mode)
+    asked = waiting(graph.invoke(HELLO, THREAD))
+    for value in ({"decisions": [{"type": "approve"}] * 3}, {"decisions": "all"}, [], "yes", None):
+        with pytest.raises(DecisionInvalid):
+            graph.invoke(answer(asked[0], value), ADJUSTER)
+
+    assert case.bank.calls == []
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_rejected_call_is_not_executed_when_the_review_changes_its_mind(case: Case, mode: str, order: str) -> None:
+    asks = [True]
+    gated = {"pay": {"allowed_decisions": ["approve", "reject"], "when": lambda request: asks[0]}}
+    graph = case.graph(calls(PAY), mode=mode, order=order, gated=gated)
+    parked = graph.invoke(HELLO, THREAD)
+    asks[0] = False
+    result = graph.invoke(answers(parked, {"type": "reject"}), ADJUSTER)
+
+    assert case.bank.calls == []
+    assert "reject" in told(result)["c1"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_call_that_was_rejected_may_be_approved_when_the_model_makes_it_again(case: Case, mode: str) -> None:
+    graph = case.graph(calls(PAY), calls(PAY), mode=mode)
+    parked = graph.invoke(HELLO, THREAD)
+    parked = graph.invoke(answers(parked, {"type": "reject"}), ADJUSTER)
+    graph.invoke(answers(parked, {"type": "approve"}), ADJUSTER)
+
+    assert len(case.bank.calls) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_of_two_equal_calls_the_approved_one_is_executed(case: Case, mode: str) -> None:
+    graph = case.graph(calls(PAY, ("c2", *PAY[1:])), mode=mode)
+    parked = graph.invoke(HELLO, THREAD)
+    result = graph.invoke(answers(parked, {"type": "reject"}, {"type": "approve"}), ADJUSTER)
+
+    assert len(case.bank.calls) == 1
+    assert "rejected" in told(result)["c1"]
+
+
+def test_answered_one_at_a_time_each_call_is_executed_once(case: Case) -> None:
+    graph = case.graph(calls(PAY, REMIND), mode="per_call")
+    first, second = waiting(graph.invoke(HELLO, THREAD))
+    parked = graph.invoke(answer(second, {"type": "approve"}), ADJUSTER)
+    after_one = (len(case.bank.calls), len(case.post.calls))
+    graph.invoke(answer(first, {"type": "approve"}), ADJUSTER)
+
+    assert [one.id for one in waiting(parked)] == [first.id]
+    assert after_one == (0, 1)
+    assert (len(case.bank.calls), len(case.post.calls)) == (1, 1)
