@@ -11,12 +11,20 @@ from checkpointing.slots import Slot
 from checkpointing.store import Store
 
 IN_SLOT = "select * from effects where slot = :slot"
+AT_STEP = "select * from effects where thread_id = :thread_id and step = :step"
 
 
 def recorded(store: Store, slot: Slot) -> EffectRecord | None:
     """Return the record of *slot*, in whatever state it is, or `None` if it was never claimed."""
     with store.reading() as tx:
         row = tx.one(IN_SLOT, slot=slot.id)
+    return record_from(row) if row else None
+
+
+def recorded_at(store: Store, thread_id: str, step: str) -> EffectRecord | None:
+    """Return the record that the thread claimed first at *step*, under whatever identity, or `None`."""
+    with store.reading() as tx:
+        row = tx.one(AT_STEP, thread_id=thread_id, step=step)
     return record_from(row) if row else None
 
 

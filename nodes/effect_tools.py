@@ -24,17 +24,18 @@ from contextlib import contextmanager
 from typing import Annotated, Any, get_type_hints
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, InjectedToolArg
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model
 
-from checkpointing import Journal
+from checkpointing import EffectRecord, Journal
 from checkpointing.digest import canonical
 from checkpointing.effects import Request
 from checkpointing.errors import ArgumentsNotJson, EffectConflict, GraphRefused, Rejected, UnguardedEffect
 from checkpointing.ledger import in_doubt
-from checkpointing.recorded import note_conflict, recorded
+from checkpointing.recorded import note_conflict, recorded, recorded_at
 from checkpointing.slots import Slot
 from nodes.request import request, slot_of
 from nodes.reviews import decided
@@ -77,6 +78,18 @@ class EffectTool(BaseTool):
     def effect(self) -> Effect:
         """The effect."""
         return self._effect
+
+    def known(self, thread_id: str, message: AIMessage, call: ToolCall) -> EffectRecord | None:
+        """Return what the ledger has of a call: claimed by it, whatever an edit made of its arguments, or under its business identity."""
+        store = self._journal.store
+        found = recorded_at(store, thread_id, step_of(str(message.id), str(call["id"])))
+        values = self._as_given(call["args"]) if found is None and self._effect.once else None
+        if values is None:
+            return found
+        try:
+            return recorded(store, slot_of(self._effect, values, thread_id=thread_id, step=""))
+        except ArgumentsNotJson:
+            return None
 
     def _run(self, *, runtime: Any = None, **arguments: Any) -> ToolMessage:
         with unswallowed():
@@ -150,7 +163,7 @@ class EffectTool(BaseTool):
         )
 
     def _call(self, runtime: Any) -> _Call:
-        if not isinstance(runtime, ToolRuntime) or "thread_id" not in runtime.config.get("configurable", {}):
+        if not isinstance(runtime, ToolRuntime) or not is_kept(runtime.config):
             raise UnguardedEffect(
                 f"effect {self.name!r} was called outside a graph that keeps its threads: an agent runs it, compiled with the journal's saver"
             )
@@ -189,6 +202,11 @@ def effect_tools(journal: Journal, effects: Iterable[Effect], *, messages_key: s
             raise TypeError(f"EffectTools takes what @effect made, not {effect!r}")
         made.append(EffectTool(effect, journal, messages_key=messages_key))
     return made
+
+
+def is_kept(config: RunnableConfig) -> bool:
+    """Tell whether what runs under *config* has a thread."""
+    return "thread_id" in config.get("configurable", {})
 
 
 def _schema(effect: Effect) -> type[BaseModel]:

@@ -13,17 +13,24 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents import AgentState
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, ModelRequest
 from langchain.agents.middleware.types import OmitFromOutput, ToolCallRequest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import RemoveMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
+from langgraph.config import get_config
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import ToolNode
+from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from checkpointing import Journal
-from nodes.effect_tools import EffectTool, effect_tools
+from nodes.effect_tools import EffectTool, effect_tools, is_kept
+from nodes.orphans import Look, answered, truthful
+from nodes.recorded_model import Question, Response, fit
 from nodes.state import union
 from nodes.tool_calls import is_second, messages_in, refused, step_of
+from nodes.unswallowed import unswallowed
 from tools.effect import Effect
 
 Answer = ToolMessage | Command[Any]
@@ -47,16 +54,80 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
 
     state_schema = EffectAgentState
 
-    def __init__(self, journal: Journal, effects: Iterable[Effect]) -> None:
+    def __init__(self, journal: Journal, effects: Iterable[Effect], *, record_model: bool = True) -> None:
         """
         Make tools of *effects*, recorded in *journal*.
+
+        Args:
+            journal: where effects, and the model's answers, are recorded.
+            effects: what `@effect` made.
+            record_model: record what the model answers, so that a re-run does not ask it again. Middlewares listed after this one are then
+                a part of the question and are not run again either.
 
         Raises:
             TypeError: one of them is a plain function, or takes an argument that a tool cannot have.
         """
         super().__init__()
         self.journal = journal
+        self.record_model = record_model
         self.tools = effect_tools(journal, effects)
+        self._tools = {tool.name: tool for tool in self.tools}
+        self._names = frozenset(self._tools)
+
+    def before_agent(self, state: EffectAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002  # LangChain's own
+        """Answer the calls that an earlier turn left without one."""
+        return self._repaired(state, get_config())
+
+    async def abefore_agent(self, state: EffectAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """As `before_agent`."""
+        return await self.journal.bridge.run(self._repaired, state, get_config())
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Response]) -> Response:
+        """Ask the model once, about a conversation in which every effect's answer is what the ledger has."""
+        config = get_config()
+        truthful, question, found = self._before(request, config)
+        if found is not None:
+            return found
+        return self._after(request, question, handler(truthful))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Response]]
+    ) -> Response:
+        """As `wrap_model_call`."""
+        run = self.journal.bridge.run
+        truthful, question, found = await run(self._before, request, get_config())
+        if found is not None:
+            return found
+        return await run(self._after, request, question, await handler(truthful))
+
+    def _before(
+        self, request: ModelRequest[Any], config: RunnableConfig
+    ) -> tuple[ModelRequest[Any], Question | None, Response | None]:
+        """Return the question as it is to be put, what records it, and the recorded answer if there is one."""
+        if not is_kept(config):
+            return request, None, None
+        with unswallowed():
+            told = truthful(request.messages, self._names, self._look(config))
+            told = answered(told, self._names, self._look(config))
+            request = request.override(messages=told)
+            question = Question(self.journal, config, request) if self.record_model else None
+            return request, question, question.recall() if question else None
+
+    def _after(self, request: ModelRequest[Any], question: Question | None, response: Response) -> Response:
+        made = fit(response, messages_in(request.state, "messages"), self._names)
+        with unswallowed():
+            return question.keep(made) if question else made
+
+    def _repaired(self, state: EffectAgentState, config: RunnableConfig) -> dict[str, Any] | None:
+        messages = messages_in(state, "messages")
+        if not is_kept(config):
+            return None
+        found = answered(messages, self._names, self._look(config))
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *found]} if len(found) > len(messages) else None
+
+    def _look(self, config: RunnableConfig) -> Look:
+        thread_id = str(config["configurable"]["thread_id"])
+        return lambda message, call: self._tools[call["name"]].known(thread_id, message, call)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
         """Run the call, unless its message made another under the same id before it."""

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ToolErrorMiddleware, ToolRetryMiddleware
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain.agents.middleware import AgentMiddleware, ToolErrorMiddleware, ToolRetryMiddleware
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import RetryPolicy, Send
 
 from checkpointing import Journal
-from checkpointing.errors import Declined, EffectInDoubt, GraphRefused, Rejected, UnguardedEffect
+from checkpointing.errors import (
+    Declined,
+    EffectInDoubt,
+    GraphRefused,
+    Rejected,
+    SlotAmbiguous,
+    UnguardedEffect,
+    Unreachable,
+)
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import EffectTools, effect_tool_node
 from tests.support.bank import Bank
@@ -240,10 +249,11 @@ def test_the_same_payment_in_other_words_is_refused_with_what_is_recorded(
     assert list(journal.audit.verify()) == []
 
 
+@pytest.mark.parametrize("second", [PAY[2], {"claim_id": "2", "amount": 7}], ids=["equal", "other"])
 def test_two_calls_with_one_id_in_one_message_pay_once(
-    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel], second: dict[str, Any]
 ) -> None:
-    twins = calls(PAY, ("c1", "pay", {"claim_id": "2", "amount": 7}))
+    twins = calls(PAY, ("c1", "pay", second))
     graph = durable(agent(journal, model_of(twins), bank.effect()), journal)
     result = told(graph.invoke(HELLO, THREAD))
 
@@ -381,3 +391,194 @@ def test_an_agent_with_a_checkpointer_of_its_own_is_refused(
 def test_an_agent_without_the_middleware_is_refused(journal: Journal, model_of: Callable[..., ScriptedModel]) -> None:
     with pytest.raises(GraphRefused, match="EffectTools"):
         durable(create_agent(model_of()), journal)
+
+
+@pytest.mark.parametrize("second", [PAY[2], {"claim_id": "2", "amount": 7}], ids=["equal", "other"])
+def test_a_tool_node_refuses_the_second_of_two_calls_with_one_id(
+    journal: Journal, bank: Bank, second: dict[str, Any]
+) -> None:
+    class State(DurableState, MessagesState):
+        pass
+
+    builder = StateGraph(State)
+    builder.add_node("tools", effect_tool_node(journal, [bank.effect()]))
+    builder.add_edge(START, "tools")
+    twins = calls(PAY, ("c1", "pay", second), id="m1")
+    result = durable(builder, journal).invoke({"messages": [twins]}, THREAD)
+
+    assert [call["amount"] for call in bank.calls] == [5]
+    assert sorted(message.status for message in told(result)) == ["error", "success"]
+
+
+def test_a_used_message_id_names_no_second_payment(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    """A server that counts its answers from one would have its second answer take the place of the first."""
+    graph = durable(agent(journal, model_of(calls(PAY, id="m1"), calls(PAY, id="m1")), bank.effect()), journal)
+    result = graph.invoke(HELLO, THREAD)
+
+    assert len(bank.executed) == 2
+    assert len({message.id for message in result["messages"]}) == len(result["messages"]) == 6
+
+
+def test_the_same_message_met_later_is_ambiguous_and_pays_nothing(journal: Journal, bank: Bank) -> None:
+    """Two agents whose models count from one: without ids of their own, their calls cannot be told apart."""
+
+    class State(DurableState, MessagesState):
+        pass
+
+    builder = StateGraph(State)
+    builder.add_node("one", effect_tool_node(journal, [bank.effect()]))
+    builder.add_node("other", effect_tool_node(journal, [bank.effect()]))
+    builder.add_edge(START, "one")
+    builder.add_edge("one", "other")
+    with pytest.raises(SlotAmbiguous):
+        durable(builder, journal).invoke({"messages": [calls(PAY, id="m1")]}, THREAD)
+
+    assert len(bank.calls) == 1
+
+
+def test_a_message_without_an_id_pays_nothing(journal: Journal, bank: Bank) -> None:
+    class State(DurableState):
+        messages: list[Any]
+
+    builder = StateGraph(State)
+    builder.add_node("tools", effect_tool_node(journal, [bank.effect()]))
+    builder.add_edge(START, "tools")
+    with pytest.raises(GraphRefused, match="add_messages"):
+        durable(builder, journal).invoke({"messages": [calls(PAY)]}, THREAD)
+
+    assert bank.calls == []
+
+
+class Fails(AgentMiddleware[Any, Any, Any]):
+    """Lets the tool run and then fails, as a process would that is killed there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails = True
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        result = handler(request)
+        if self.fails:
+            raise RuntimeError("killed")
+        return result
+
+
+def interrupted(journal: Journal, model: ScriptedModel, pay: Effect) -> Any:
+    """Leave a call without an answer, then give the conversation new input, past the durable graph."""
+    fails = Fails()
+    graph = durable(agent(journal, model, pay, others=(fails,)), journal)
+    with pytest.raises(RuntimeError):
+        graph.invoke(HELLO, THREAD)
+    fails.fails = False
+    return graph.compiled.invoke({"messages": [HumanMessage("and?")]}, THREAD)
+
+
+def check_whole(model: ScriptedModel) -> None:
+    """The conversation the model was shown has an answer right after every call."""
+    kinds = [message.type for message in model.seen]
+    assert kinds == ["human", "ai", "tool", "human"]
+
+
+def test_a_call_left_without_an_answer_is_told_its_recorded_outcome(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    model = model_of(calls(PAY))
+    [message] = told(interrupted(journal, model, bank.effect()))
+
+    assert (message.status, json.loads(str(message.content))["paid"]) == ("success", 5)
+    assert len(bank.calls) == 1
+    check_whole(model)
+
+
+def test_a_call_left_in_doubt_is_told_to_be_so(journal: Journal, model_of: Callable[..., ScriptedModel]) -> None:
+    model = model_of(calls(PAY))
+    [message] = told(interrupted(journal, model, refusing(RuntimeError("dead"))))
+
+    assert "not known whether this happened" in message.content
+    check_whole(model)
+
+
+def test_a_call_that_was_never_claimed_is_told_not_executed(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    model = model_of()
+    compiled = durable(agent(journal, model, bank.effect()), journal).compiled
+    given = [HumanMessage("pay"), calls(PAY, ("c2", "search", {}), id="m1"), HumanMessage("and?")]
+    result = compiled.invoke({"messages": given}, THREAD)
+
+    assert [str(message.content)[:12] for message in told(result)] == ["Not executed", "No result of"]
+    assert [message.type for message in model.seen] == ["human", "ai", "tool", "tool", "human"]
+    assert bank.calls == []
+
+
+class Swallows(AgentMiddleware[Any, Any, Any]):
+    """Makes an error message of whatever comes out of a tool, interrupts too."""
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        try:
+            return handler(request)
+        except Exception as error:  # noqa: BLE001  # this is what must do no harm
+            return ToolMessage(f"it failed: {error}", tool_call_id=request.tool_call["id"], status="error")
+
+
+def test_doubt_that_a_handler_swallowed_parks_the_run_before_the_model_hears_of_it(
+    journal: Journal, model_of: Callable[..., ScriptedModel]
+) -> None:
+    model = model_of(calls(PAY))
+    pay = refusing(Unreachable("no answer"))
+    graph = durable(agent(journal, model, pay, others=(Swallows(),)), journal)
+    with pytest.raises(EffectInDoubt) as doubt:
+        graph.invoke(HELLO, THREAD)
+    asked = model.asked
+    journal.effects.resolve(doubt.value.key, happened=True, outcome={"paid": 5}, principal="operator")
+    graph.invoke(None, THREAD)
+
+    assert (asked, model.asked) == (1, 2)
+    assert model.seen[-1].content == '{"paid": 5}'
+
+
+def test_an_unknown_error_that_a_handler_swallowed_is_a_dead_letter(
+    journal: Journal, model_of: Callable[..., ScriptedModel]
+) -> None:
+    model = model_of(calls(PAY))
+    graph = durable(agent(journal, model, refusing(RuntimeError("dead")), others=(Swallows(),)), journal)
+    with pytest.raises(UnguardedEffect):
+        graph.invoke(HELLO, THREAD)
+
+    assert (journal.runs.get("chat-1").state, model.asked) == ("dead", 1)
+
+
+def test_a_model_that_answered_is_not_asked_again(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    """The model's step fails after the answer and runs again."""
+    fails = [True]
+
+    class FailsAfter(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            answer = handler(request)
+            if fails.pop():
+                raise RuntimeError("killed")
+            return answer
+
+    model = model_of(calls(PAY))
+    graph = durable(agent(journal, model, bank.effect(), others=(FailsAfter(),)), journal)
+    with pytest.raises(RuntimeError, match="killed"):
+        graph.invoke(HELLO, THREAD)
+    fails += [False, False]
+    graph.invoke(None, THREAD)
+
+    assert model.asked == 2
+    assert len(bank.executed) == 1
+
+
+def test_an_answer_that_json_cannot_hold_is_recorded_whole(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    odd = AIMessage("done", additional_kwargs={"big": 2**60, "pair": (1, 2)})
+    graph = durable(agent(journal, model_of(odd), bank.effect()), journal)
+    result = graph.invoke(HELLO, THREAD)
+
+    assert result["messages"][-1].additional_kwargs["big"] == 2**60

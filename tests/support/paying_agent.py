@@ -1,0 +1,61 @@
+"""
+An agent that pays under review, run in a process that may be told where to die.
+
+What ran stands in a folder: `asked`, one line a question to the model, and `bank`, one line a call.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langgraph.types import Command
+
+from checkpointing import Journal, open_journal
+from graph import DurableGraph, durable, thread
+from nodes import EffectTools
+from tests.support.bank import Bank
+from tests.support.points import die_after, die_at
+from tests.support.scripted import ScriptedModel, calls
+
+THREAD = "chat-1"
+LEASE = timedelta(milliseconds=400)
+HELLO = {"messages": [{"role": "user", "content": "pay claim 1"}]}
+
+
+def paying_agent(journal: Journal, folder: Path, mode: Any) -> DurableGraph:
+    """Ask a model, ask a person about the payment it wants, pay, ask the model again."""
+    model = ScriptedModel(script=[calls(("c1", "pay", {"claim_id": "1", "amount": 5}))], file=folder / "asked")
+    review: Any = HumanInTheLoopMiddleware({"pay": True}, interrupt_mode=mode)
+    middleware = [review, EffectTools(journal, [Bank(folder / "bank").effect()])]
+    return durable(create_agent(model, middleware=middleware), journal, attempts=9)
+
+
+def act(graph: DurableGraph, action: str) -> None:
+    """Do one thing to the conversation, as one process would."""
+    match action:
+        case "submit":
+            graph.invoke(HELLO, thread(THREAD))
+        case "approve":
+            [row] = graph.journal.approvals.pending(thread_id=THREAD)
+            yes: Any = {"type": "approve"}
+            value = {"decisions": [yes]} if "action_requests" in row.payload else yes
+            graph.invoke(Command(resume={row.interrupt_id: value}), thread(THREAD, principal="adjuster-17"))
+        case "resume":
+            graph.invoke(None, thread(THREAD))
+        case _:
+            raise ValueError(action)
+
+
+def one_process(url: str, folder: Path, mode: str, action: str, point: str | None = None, nth: int = 1) -> None:
+    """Open the journal, do one *action*, and die at *point* if one is given."""
+    with open_journal(url, lease=LEASE) as journal:
+        graph = paying_agent(journal, folder, mode)
+        if point == "executed":
+            die_after(Bank, "execute")
+        elif point:
+            die_at(point, nth=nth)
+        act(graph, action)
