@@ -29,6 +29,7 @@ from langchain_core.tools import BaseTool, InjectedToolArg
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model
+from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from checkpointing import EffectRecord, Journal
 from checkpointing.digest import canonical
@@ -225,8 +226,9 @@ def _schema(effect: Effect) -> type[BaseModel]:
     return create_model(effect.name, __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _said(error: Exception) -> str:
-    return f"Not executed: the arguments are wrong. {error}"
+def _said(error: ValidationError | ValidationErrorV1) -> str:
+    faults = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+    return f"Not executed: the arguments are wrong. {'; '.join(faults)}"
 
 
 def _plain(value: Any) -> Any:

@@ -72,7 +72,8 @@ def test_killed_between_a_decision_and_the_end(url: str, tmp_path: Path, mode: s
     killed(start(one_process, url, tmp_path, mode, "approve", point))
 
     check_once(run_to_the_end(url, tmp_path, mode), tmp_path, mode)
-    assert asked(tmp_path) == 2
+    # LangGraph writes a task's results in the background and may be asking the model by the time the process dies.
+    assert asked(tmp_path) in ((2, 3) if "put_writes" in point else (2,))
 
 
 @pytest.mark.parametrize("point", SUBMITTING)

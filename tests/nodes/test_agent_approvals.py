@@ -9,11 +9,12 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Interrupt
 
 from checkpointing import Journal
 from checkpointing.errors import AlreadyDecided, DecisionInvalid
-from graph import DurableGraph, answer, durable, thread
+from graph import DurableGraph, DurableState, answer, durable, thread
 from nodes import EffectTools
 from tests.support.bank import Bank
 from tests.support.scripted import ScriptedModel, calls
@@ -38,10 +39,12 @@ class Case:
         self.folder = folder
         self.model: ScriptedModel
 
-    def graph(
-        self, *script: AIMessage, mode: Any = "batched", order: str = "effects last", gated: Any = None
-    ) -> DurableGraph:
+    def graph(self, *script: AIMessage, **options: Any) -> DurableGraph:
         """Make the graph of an agent that says *script*."""
+        return durable(self.agent(*script, **options), self.journal)
+
+    def agent(self, *script: AIMessage, mode: Any = "batched", order: str = "effects last", gated: Any = None) -> Any:
+        """Make the agent."""
 
         @effect(receiver=self.bank.effect().receiver, name="remind")
         def remind(*, claim_id: str, key: str) -> dict[str, Any]:
@@ -51,7 +54,7 @@ class Case:
         review: Any = HumanInTheLoopMiddleware(gated or GATED, interrupt_mode=mode)
         effects = EffectTools(self.journal, [self.bank.effect(), remind])
         middleware = [effects, review] if order == "effects first" else [review, effects]
-        return durable(create_agent(self.model, middleware=middleware), self.journal)
+        return create_agent(self.model, middleware=middleware)
 
 
 @pytest.fixture
@@ -114,7 +117,7 @@ def test_an_edit_changes_the_arguments_and_a_respond_takes_the_place_of_the_tool
     assert case.journal.runs.get("chat-1").state == "done"
 
 
-BAD = {
+BAD: dict[str, Any] = {
     "a kind that is not allowed": {"type": "respond", "message": "done"},
     "an edit into another tool": {"type": "edit", "edited_action": {"name": "pay", "args": PAY[2]}},
     "no kind": {"message": "yes"},
@@ -229,3 +232,22 @@ def test_answered_one_at_a_time_each_call_is_executed_once(case: Case) -> None:
     assert [one.id for one in waiting(parked)] == [first.id]
     assert after_one == (0, 1)
     assert (len(case.bank.calls), len(case.post.calls)) == (1, 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_agent_inside_a_graph_is_reviewed_as_one_alone(case: Case, mode: str) -> None:
+    class State(DurableState, MessagesState):
+        pass
+
+    builder = StateGraph(State)
+    builder.add_node("agent", case.agent(calls(PAY, REMIND), mode=mode))
+    builder.add_edge(START, "agent")
+    graph = durable(builder, case.journal)
+    parked = graph.invoke(HELLO, THREAD)
+    with pytest.raises(DecisionInvalid):
+        graph.invoke(answers(parked, {"type": "approve"}, BAD["an edit into another tool"]), ADJUSTER)
+    result = graph.invoke(answers(parked, {"type": "reject"}, {"type": "approve"}), ADJUSTER)
+
+    assert (case.bank.calls, len(case.post.calls)) == ([], 1)
+    assert "rejected" in told(result)["c1"]
+    assert case.journal.runs.get("chat-1").state == "done"

@@ -22,11 +22,13 @@ from checkpointing.errors import (
     Declined,
     EffectInDoubt,
     GraphRefused,
+    LeaseLost,
     Rejected,
     SlotAmbiguous,
     UnguardedEffect,
     Unreachable,
 )
+from checkpointing.savers import LEASE
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import EffectTools, effect_tool_node
 from tests.support.bank import Bank
@@ -582,3 +584,80 @@ def test_an_answer_that_json_cannot_hold_is_recorded_whole(
     result = graph.invoke(HELLO, THREAD)
 
     assert result["messages"][-1].additional_kwargs["big"] == 2**60
+
+
+def test_a_tool_that_asks_another_agent_pays_once_when_it_runs_again(
+    journal: Journal, bank: Bank, tmp_path: Path, model_of: Callable[..., ScriptedModel]
+) -> None:
+    inner = ScriptedModel(script=[calls(PAY)], file=tmp_path / "inner")
+    payer = agent(journal, inner, bank.effect())
+    fails = [False, True]
+
+    def ask_payer(question: str) -> str:
+        """Ask the agent that pays."""
+        result = payer.invoke({"messages": [HumanMessage(question)]})
+        if fails.pop():
+            raise RuntimeError("killed")
+        return str(result["messages"][-1].content)
+
+    model = model_of(calls(("c1", "ask_payer", {"question": "pay claim 1"})))
+    graph = durable(create_agent(model, tools=[ask_payer], middleware=[EffectTools(journal, [])]), journal)
+    with pytest.raises(RuntimeError, match="killed"):
+        graph.invoke(HELLO, THREAD)
+    graph.invoke(None, THREAD)
+
+    assert (len(bank.calls), inner.asked, model.asked) == (1, 2, 2)
+
+
+def test_an_agent_without_checkpoints_of_its_own_is_no_node(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    """Its step would run again from its start, and its model would decide anew."""
+
+    class State(DurableState, MessagesState):
+        pass
+
+    builder = StateGraph(State)
+    builder.add_node("agent", agent(journal, model_of(), bank.effect(), checkpointer=False))
+    builder.add_edge(START, "agent")
+    with pytest.raises(GraphRefused, match="checkpoint"):
+        durable(builder, journal)
+
+
+def test_a_worker_that_lost_its_lease_pays_nothing_and_tells_the_model_nothing(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    class Loses(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            journal.leases.give_back(request.runtime.config["configurable"][LEASE])
+            return handler(request)
+
+    model = model_of(calls(PAY))
+    telling = ToolErrorMiddleware(lambda error, request: f"it failed: {error}")
+    graph = durable(agent(journal, model, bank.effect(), others=(telling, Loses())), journal)
+    with pytest.raises(LeaseLost):
+        graph.invoke(HELLO, THREAD)
+
+    assert (bank.calls, model.asked) == ([], 1)
+
+
+def test_a_conversation_takes_turns_and_pays_in_each(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    model = model_of(calls(PAY), AIMessage("paid"), calls(PAY), AIMessage("paid again"))
+    graph = durable(agent(journal, model, bank.effect()), journal, turns=True)
+    for turn in ("first", "first", "second", "second"):
+        result = graph.invoke(HELLO, thread("chat-1", submission=turn))
+
+    assert len(bank.executed) == 2
+    assert result["messages"][-1].content == "paid again"
+
+
+def test_what_a_stream_shows_is_langgraphs_and_pays_once(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    graph = durable(agent(journal, model_of(calls(PAY)), bank.effect()), journal)
+    shown = [next(iter(chunk)) for chunk in graph.stream(HELLO, THREAD, stream_mode="updates")]
+
+    assert shown == ["EffectTools.before_agent", "model", "tools", "model"]
+    assert len(bank.calls) == 1

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any, assert_type
 
+from langchain.agents import create_agent
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import StateGraph
 from langgraph.types import Command
 
 from checkpointing import Approval, EffectRecord, Journal, Run, open_journal
 from graph import DurableGraph, DurableState, answer, approve, durable, edit, reject, thread
-from nodes import approval_node, effect_node, model_node
+from nodes import EffectTools, approval_node, effect_node, effect_tool_node, model_node
 from tools import Effect, Receiver, effect
 
 
@@ -38,6 +39,8 @@ def uses(journal: Journal, builder: StateGraph[Any, Any, Any, Any], shown: Appro
     )
     builder.add_node("ask", approval_node("payout", journal, payload=lambda s: {"amount": s["amount"]}))
     builder.add_node("model", model_node(lambda **_: {}, journal, arguments=lambda s: {}, into="answer"))
+    builder.add_node("tools", effect_tool_node(journal, [pay], handle_tool_errors=True))
+    assert_type(durable(create_agent("a:model", middleware=[EffectTools(journal, [pay])]), journal), DurableGraph)
     graph = durable(builder, journal)
     assert_type(graph, DurableGraph)
     assert_type(thread("t", principal="p"), RunnableConfig)
