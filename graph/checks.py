@@ -79,7 +79,11 @@ def _check_saver(inside: CompiledStateGraph[Any, Any, Any, Any], where: str) -> 
 
 def _has_effect_tools(builder: Builder) -> bool:
     found = (inside for spec in builder.nodes.values() for inside, _ in _inside(spec.runnable, wrapped=False))
-    return any(_effects_of(one) for one in found if isinstance(one, ToolNode))
+    return any(
+        _has_effect_tools(one.builder) if isinstance(one, CompiledStateGraph) else _effects_of(one)
+        for one in found
+        if isinstance(one, CompiledStateGraph | ToolNode)
+    )
 
 
 def _effects_of(node: ToolNode) -> list[EffectTool]:

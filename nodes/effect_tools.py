@@ -38,7 +38,7 @@ from checkpointing.errors import ArgumentsNotJson, EffectConflict, GraphRefused,
 from checkpointing.ledger import in_doubt
 from checkpointing.recorded import note_conflict, recorded, recorded_at
 from checkpointing.slots import Slot
-from nodes.request import request, slot_of
+from nodes.request import digest_of, request, slot_of
 from nodes.reviews import decided
 from nodes.tool_calls import as_text, find_call, messages_in, outcome, refused, step_of
 from nodes.unswallowed import unswallowed
@@ -80,15 +80,20 @@ class EffectTool(BaseTool):
         """The effect."""
         return self._effect
 
+    def claimed_by(self, thread_id: str, message: AIMessage, call: ToolCall) -> EffectRecord | None:
+        """Return what the ledger has of this very call, whatever an edit made of its arguments."""
+        return recorded_at(self._journal.store, thread_id, step_of(str(message.id), str(call["id"])))
+
     def known(self, thread_id: str, message: AIMessage, call: ToolCall) -> EffectRecord | None:
-        """Return what the ledger has of a call: claimed by it, whatever an edit made of its arguments, or under its business identity."""
-        store = self._journal.store
-        found = recorded_at(store, thread_id, step_of(str(message.id), str(call["id"])))
+        """As `claimed_by`, or what is recorded of the same arguments under the call's business identity."""
+        found = self.claimed_by(thread_id, message, call)
         values = self._as_given(call["args"]) if found is None and self._effect.once else None
         if values is None:
             return found
         try:
-            return recorded(store, slot_of(self._effect, values, thread_id=thread_id, step=""))
+            slot = slot_of(self._effect, values, thread_id=thread_id, step="")
+            same = recorded(self._journal.store, slot)
+            return same if same and same.digest == digest_of(self._effect, values) else None
         except ArgumentsNotJson:
             return None
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NotRequired
 from langchain.agents import AgentState
 from langchain.agents.middleware import AgentMiddleware, ModelRequest
 from langchain.agents.middleware.types import OmitFromOutput, ToolCallRequest
-from langchain_core.messages import RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, RemoveMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.config import get_config
@@ -24,12 +24,12 @@ from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from checkpointing import Journal
+from checkpointing import EffectRecord, Journal
 from nodes.effect_tools import EffectTool, effect_tools, is_kept
 from nodes.orphans import Look, answered, truthful
 from nodes.recorded_model import Question, Response, fit
 from nodes.state import union
-from nodes.tool_calls import is_second, messages_in, refused, step_of
+from nodes.tool_calls import messages_in, refused, second_in, step_of
 from nodes.unswallowed import unswallowed
 from tools.effect import Effect
 
@@ -107,8 +107,8 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
         if not is_kept(config):
             return request, None, None
         with unswallowed():
-            told = truthful(request.messages, self._names, self._look(config))
-            told = answered(told, self._names, self._look(config))
+            told = truthful(request.messages, self._names, self._look(config, EffectTool.claimed_by))
+            told = answered(told, self._names, self._look(config, EffectTool.known))
             request = request.override(messages=told)
             question = Question(self.journal, config, request) if self.record_model else None
             return request, question, question.recall() if question else None
@@ -122,12 +122,14 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
         messages = messages_in(state, "messages")
         if not is_kept(config):
             return None
-        found = answered(messages, self._names, self._look(config))
+        found = answered(messages, self._names, self._look(config, EffectTool.known))
         return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *found]} if len(found) > len(messages) else None
 
-    def _look(self, config: RunnableConfig) -> Look:
+    def _look(
+        self, config: RunnableConfig, read: Callable[[EffectTool, str, AIMessage, ToolCall], EffectRecord | None]
+    ) -> Look:
         thread_id = str(config["configurable"]["thread_id"])
-        return lambda message, call: self._tools[call["name"]].known(thread_id, message, call)
+        return lambda message, call: read(self._tools[call["name"]], thread_id, message, call)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
         """Run the call, unless its message made another under the same id before it."""
@@ -169,9 +171,10 @@ def second_refused(request: ToolCallRequest) -> ToolMessage | None:
     if not isinstance(request.tool, EffectTool):
         return None
     call = request.tool_call
-    if not is_second(messages_in(request.state, request.tool.messages_key), call):
+    message = second_in(messages_in(request.state, request.tool.messages_key), call)
+    if message is None:
         return None
     call_id = str(call["id"])
-    return refused(
-        call["name"], call_id, step_of("second", call_id), f"the message has two calls with the id {call_id!r}"
-    )
+    # An id of its own for the answer: the first call's answer is told under the call's.
+    step = step_of(f"{message.id}", f"{call_id}#2")
+    return refused(call["name"], call_id, step, f"the message has two calls with the id {call_id!r}")

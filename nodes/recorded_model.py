@@ -95,11 +95,13 @@ def fit(response: Response, before: Sequence[AnyMessage], effects: frozenset[str
 
 
 def _digest(asked: ModelRequest[Any]) -> str:
-    """Return the digest of what is asked: a re-run reads the same messages from the checkpoint."""
+    """Return the digest of who is asked what: a re-run reads the same messages from the checkpoint. Ids and artifacts are not sent."""
     shown = [asked.system_message, *asked.messages] if asked.system_message else asked.messages
-    hashed = hashlib.sha256()
+    model = getattr(asked.model, "model_name", None) or getattr(asked.model, "model", None)
+    hashed = hashlib.sha256(f"{type(asked.model).__name__} {model}".encode())
     for message in shown:
-        hashed.update(message.model_dump_json(exclude={"artifact"}, fallback=str).encode("utf-8", "surrogatepass"))
+        text = message.model_dump_json(exclude={"id", "artifact"}, fallback=str)
+        hashed.update(text.encode("utf-8", "surrogatepass"))
     return hashed.hexdigest()[:16]
 
 

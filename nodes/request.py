@@ -42,8 +42,7 @@ def request(
     Raises:
         ArgumentsNotJson: the arguments have no digest; the message names the place.
     """
-    lasting = {name: value for name, value in values.items() if name not in effect.volatile}
-    digest = sha256(lasting, what="arguments")[:DIGEST_LENGTH]
+    digest = digest_of(effect, values)
     return Request(
         slot=slot,
         place=at,
@@ -55,3 +54,9 @@ def request(
         cost=effect.cost(values) if effect.cost else 0,
         max_key_length=effect.receiver.max_key_length,
     )
+
+
+def digest_of(effect: Effect, values: Mapping[str, Any]) -> str:
+    """Return the digest that binds the arguments, volatile ones left out; errors as `request`."""
+    lasting = {name: value for name, value in values.items() if name not in effect.volatile}
+    return sha256(lasting, what="arguments")[:DIGEST_LENGTH]

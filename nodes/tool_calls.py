@@ -55,18 +55,18 @@ def find_call(messages: Sequence[AnyMessage], call_id: str) -> tuple[AIMessage, 
     return None
 
 
-def is_second(messages: Sequence[AnyMessage], asked: ToolCall) -> bool:
-    """Tell whether another call of the same message has this call's id and stands before it."""
+def second_in(messages: Sequence[AnyMessage], asked: ToolCall) -> AIMessage | None:
+    """Return the message that makes the call, if another of its calls has the same id and stands before this one."""
     found = find_call(messages, asked["id"] or "")
     if found is None:
-        return False
+        return None
     twins = [call for call in found[0].tool_calls if call["id"] == asked["id"]]
     if len(twins) == 1:
-        return False
+        return None
     alike = [number for number, call in enumerate(twins) if call is asked] or [
         number for number, call in enumerate(twins) if (call["name"], call["args"]) == (asked["name"], asked["args"])
     ]
-    return bool(alike) and alike[0] > 0
+    return found[0] if alike and alike[0] > 0 else None
 
 
 def answer(name: str, call_id: str, step: str, text: str, *, error: bool, mark: dict[str, JSON] | None) -> ToolMessage:

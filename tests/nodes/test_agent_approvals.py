@@ -13,12 +13,12 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Interrupt
 
 from checkpointing import Journal
-from checkpointing.errors import AlreadyDecided, DecisionInvalid
+from checkpointing.errors import AlreadyDecided, DecisionInvalid, EffectInDoubt, Unreachable
 from graph import DurableGraph, DurableState, answer, durable, thread
 from nodes import EffectTools
 from tests.support.bank import Bank
 from tests.support.scripted import ScriptedModel, calls
-from tools import effect
+from tools import Receiver, effect
 
 THREAD = thread("chat-1", principal="intake")
 ADJUSTER = thread("chat-1", principal="adjuster-17")
@@ -43,16 +43,27 @@ class Case:
         """Make the graph of an agent that says *script*."""
         return durable(self.agent(*script, **options), self.journal)
 
-    def agent(self, *script: AIMessage, mode: Any = "batched", order: str = "effects last", gated: Any = None) -> Any:
+    def agent(
+        self,
+        *script: AIMessage,
+        mode: Any = "batched",
+        order: str = "effects last",
+        gated: Any = None,
+        refuses: Exception | None = None,
+    ) -> Any:
         """Make the agent."""
 
         @effect(receiver=self.bank.effect().receiver, name="remind")
         def remind(*, claim_id: str, key: str) -> dict[str, Any]:
             return self.post.execute(claim_id=claim_id, key=key)
 
+        @effect(receiver=Receiver(), name="pay")
+        def refused(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
+            raise refuses or AssertionError
+
         self.model = ScriptedModel(script=list(script), file=self.folder / "asked")
         review: Any = HumanInTheLoopMiddleware(gated or GATED, interrupt_mode=mode)
-        effects = EffectTools(self.journal, [self.bank.effect(), remind])
+        effects = EffectTools(self.journal, [refused if refuses else self.bank.effect(), remind])
         middleware = [effects, review] if order == "effects first" else [review, effects]
         return create_agent(self.model, middleware=middleware)
 
@@ -181,7 +192,8 @@ def test_decisions_that_say_what_they_are_for_stand_in_the_order_of_the_calls(ca
 def test_a_batch_of_the_wrong_length_or_shape_is_refused(case: Case, mode: str) -> None:
     graph = case.graph(calls(PAY, REMIND), mode=mode)
     asked = waiting(graph.invoke(HELLO, THREAD))
-    for value in ({"decisions": [{"type": "approve"}] * 3}, {"decisions": "all"}, [], "yes", None):
+    bad: list[Any] = [{"decisions": [{"type": "approve"}] * 3}, {"decisions": "all"}, [], "yes", None]
+    for value in bad:
         with pytest.raises(DecisionInvalid):
             graph.invoke(answer(asked[0], value), ADJUSTER)
 
@@ -250,4 +262,18 @@ def test_an_agent_inside_a_graph_is_reviewed_as_one_alone(case: Case, mode: str)
 
     assert (case.bank.calls, len(case.post.calls)) == ([], 1)
     assert "rejected" in told(result)["c1"]
+    assert case.journal.runs.get("chat-1").state == "done"
+
+
+def test_doubt_beside_a_question_waits_for_both(case: Case) -> None:
+    """One call of the message is in doubt, the other waits for a review: a person says what happened, then one decides."""
+    graph = case.graph(calls(PAY, REMIND), mode="per_call", gated={"remind": True}, refuses=Unreachable("no answer"))
+    with pytest.raises(EffectInDoubt) as doubt:
+        graph.invoke(HELLO, THREAD)
+    case.journal.effects.resolve(doubt.value.key, happened=True, outcome={"paid": 5}, principal="operator")
+    parked = graph.invoke(None, ADJUSTER)
+    result = graph.invoke(answers(parked, {"type": "approve"}), ADJUSTER)
+
+    assert told(result)["c1"] == '{"paid": 5}'
+    assert len(case.post.calls) == 1
     assert case.journal.runs.get("chat-1").state == "done"

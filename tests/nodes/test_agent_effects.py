@@ -20,6 +20,7 @@ from langgraph.types import RetryPolicy, Send
 from checkpointing import Journal
 from checkpointing.errors import (
     Declined,
+    EffectConflict,
     EffectInDoubt,
     GraphRefused,
     LeaseLost,
@@ -240,15 +241,33 @@ def test_the_same_payment_in_other_words_is_refused_with_what_is_recorded(
 ) -> None:
     pay = bank.effect(once=lambda arguments: arguments["claim_id"])
     other = calls(("c2", "pay", {"claim_id": "1", "amount": 6}))
-    graph = durable(agent(journal, model_of(calls(PAY), other), pay), journal)
+    model = model_of(calls(PAY), other)
+    graph = durable(agent(journal, model, pay), journal)
     _, second = told(graph.invoke(HELLO, THREAD))
 
     assert second.status == "error"
+    assert model.seen[-1].content == second.content
     assert '"amount": 5' in second.content
     assert [call["amount"] for call in bank.calls] == [5]
     assert journal.runs.get("chat-1").state == "done"
     assert "effect.conflict" in [entry.event for entry in journal.audit.entries("chat-1")]
     assert list(journal.audit.verify()) == []
+
+
+def test_an_edited_past_cannot_pay_something_else(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    graph = durable(agent(journal, model_of(calls(PAY)), bank.effect()), journal)
+    message = graph.invoke(HELLO, THREAD)["messages"][1]
+    edited = message.model_copy(
+        update={"tool_calls": [{**message.tool_calls[0], "args": {"claim_id": "1", "amount": 6}}]}
+    )
+    before = history(graph, "tools").config
+    at = graph.compiled.update_state(before, {"messages": [edited]}, as_node="model")
+    with pytest.raises(EffectConflict):
+        graph.compiled.invoke(None, at)
+
+    assert [call["amount"] for call in bank.calls] == [5]
 
 
 @pytest.mark.parametrize("second", [PAY[2], {"claim_id": "2", "amount": 7}], ids=["equal", "other"])
