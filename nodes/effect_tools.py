@@ -21,15 +21,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, get_type_hints
+from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, InjectedToolArg
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model
-from pydantic.v1 import ValidationError as ValidationErrorV1
+from pydantic import PrivateAttr, ValidationError
 
 from checkpointing import EffectRecord, Journal
 from checkpointing.digest import canonical
@@ -40,14 +39,12 @@ from checkpointing.recorded import note_conflict, recorded, recorded_at
 from checkpointing.slots import Slot
 from nodes.request import digest_of, request, slot_of
 from nodes.reviews import decided
+from nodes.tool_arguments import OURS, as_json, schema_of, what_is_wrong
 from nodes.tool_calls import as_text, find_call, messages_in, outcome, refused, step_of
 from nodes.unswallowed import unswallowed
 from nodes.visit import Visit, place, visit
 from tools.effect import Effect
 from tools.perform import Steps, adrive, drive, perform
-
-OURS = frozenset({"key", "runtime"})
-"""What the model does not give: the key, and LangGraph's runtime, which the tool node injects."""
 
 
 class EffectTool(BaseTool):
@@ -68,8 +65,8 @@ class EffectTool(BaseTool):
         super().__init__(
             name=effect.name,
             description=inspect.getdoc(function) or effect.name,
-            args_schema=_schema(effect),
-            handle_validation_error=_said,
+            args_schema=schema_of(effect),
+            handle_validation_error=what_is_wrong,
             **options,
         )
         self._effect = effect
@@ -111,7 +108,7 @@ class EffectTool(BaseTool):
 
     def _steps(self, runtime: Any, given: dict[str, Any]) -> Steps[ToolMessage]:
         call = self._call(runtime)
-        values = {name: _plain(value) for name, value in given.items()}
+        values = {name: as_json(value) for name, value in given.items()}
         if call.named != self.name:
             return call.refused(f"the model called {call.named!r}; an edit may change its arguments and not its tool")
         against, allowed = decided(self._journal, call.here, call.message, call.call)
@@ -136,7 +133,7 @@ class EffectTool(BaseTool):
         except ValidationError:
             return None
         assert isinstance(given, dict)
-        return {name: _plain(value) for name, value in given.items() if name not in OURS}
+        return {name: as_json(value) for name, value in given.items() if name not in OURS}
 
     def _performed(self, call: _Call, asked: Request) -> Steps[ToolMessage]:
         try:
@@ -213,38 +210,6 @@ def effect_tools(journal: Journal, effects: Iterable[Effect], *, messages_key: s
 def is_kept(config: RunnableConfig) -> bool:
     """Tell whether what runs under *config* has a thread."""
     return "thread_id" in config.get("configurable", {})
-
-
-def _schema(effect: Effect) -> type[BaseModel]:
-    """Return the model of the arguments, which takes no others, with the runtime that the tool node injects."""
-    hints = get_type_hints(effect.function, include_extras=True)
-    fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(effect.function).parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD or name == "runtime":
-            raise TypeError(
-                f"effect {effect.name!r} takes {name!r}: a tool's arguments are named, and none of them is `runtime`"
-            )
-        if name not in OURS:
-            default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-            fields[name] = (hints.get(name, Any), default)
-    fields["runtime"] = (Annotated[Any, InjectedToolArg], Field(default=None))
-    return create_model(effect.name, __config__=ConfigDict(extra="forbid"), **fields)
-
-
-def _said(error: ValidationError | ValidationErrorV1) -> str:
-    faults = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-    return f"Not executed: the arguments are wrong. {'; '.join(faults)}"
-
-
-def _plain(value: Any) -> Any:
-    """Return a validated argument as JSON, as far as it is a model or a collection of them."""
-    if isinstance(value, BaseModel):
-        return value.model_dump()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return value
 
 
 @contextmanager

@@ -4,6 +4,7 @@ An agent killed by SIGKILL at every write between a person's decision and the en
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,15 @@ SUBMITTING = [
     "before effect.claim", "after effect.claim", "after effect.settle", "before approval.open", "after approval.open", "before run.park",
     "after run.park",
 ]  # fmt: skip
+
+INSIDE = [
+    "after approval.decide",
+    "after effect.claim",
+    "executed",
+    "after effect.settle",
+    "before checkpoint.put",
+    "after checkpoint.put",
+]
 
 
 def run_to_the_end(url: str, folder: Path, mode: str) -> Journal:
@@ -65,8 +75,7 @@ def asked(folder: Path) -> int:
     return len((folder / "asked").read_text().splitlines())
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("point", APPROVING)
+@pytest.mark.parametrize(("point", "mode"), [*product(APPROVING, MODES), *product(INSIDE, ["inside"])])
 def test_killed_between_a_decision_and_the_end(url: str, tmp_path: Path, mode: str, point: str) -> None:
     finish(start(one_process, url, tmp_path, mode, "submit"))
     killed(start(one_process, url, tmp_path, mode, "approve", point))

@@ -12,10 +12,11 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from checkpointing import Journal, open_journal
-from graph import DurableGraph, durable, thread
+from graph import DurableGraph, DurableState, durable, thread
 from nodes import EffectTools
 from tests.support.bank import Bank
 from tests.support.points import die_after, die_at
@@ -26,12 +27,22 @@ LEASE = timedelta(milliseconds=400)
 HELLO = {"messages": [{"role": "user", "content": "pay claim 1"}]}
 
 
+class State(DurableState, MessagesState):
+    """The state of a graph around the agent."""
+
+
 def paying_agent(journal: Journal, folder: Path, mode: Any) -> DurableGraph:
-    """Ask a model, ask a person about the payment it wants, pay, ask the model again."""
+    """Ask a model, ask a person about the payment it wants, pay, ask the model again; *mode* `inside` is per call, as a node of a graph."""
     model = ScriptedModel(script=[calls(("c1", "pay", {"claim_id": "1", "amount": 5}))], file=folder / "asked")
-    review: Any = HumanInTheLoopMiddleware({"pay": True}, interrupt_mode=mode)
+    review: Any = HumanInTheLoopMiddleware({"pay": True}, interrupt_mode="per_call" if mode == "inside" else mode)
     middleware = [review, EffectTools(journal, [Bank(folder / "bank").effect()])]
-    return durable(create_agent(model, middleware=middleware), journal, attempts=9)
+    agent = create_agent(model, middleware=middleware)
+    if mode != "inside":
+        return durable(agent, journal, attempts=9)
+    builder = StateGraph(State)
+    builder.add_node("agent", agent)
+    builder.add_edge(START, "agent")
+    return durable(builder, journal, attempts=9)
 
 
 def act(graph: DurableGraph, action: str) -> None:
