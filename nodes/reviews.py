@@ -37,16 +37,27 @@ def decided(journal: Journal, here: Visit, message: AIMessage, call: ToolCall) -
     for row in rows:
         if row.interrupt_id == own and row.payload.get("tool_call_id") == call["id"]:
             return _verdict(row, [_answer(row)], call)
-    for row in reversed(rows):
-        if shown := _shown(row.payload, call):
-            return _verdict(row, _of_call(row, shown, _twins(message, call), call["id"]), call)
-    return None, None
+    batches = [row for row in rows if _shown(row.payload, call)]
+    if not batches:
+        return None, None
+    last = _latest(journal, batches)
+    return _verdict(last, _of_call(last, _shown(last.payload, call), _twins(message, call), call["id"]), call)
 
 
 def _is_review(payload: Any) -> bool:
     return isinstance(payload, Mapping) and (
         payload.get("type") == "tool_approval" or isinstance(payload.get("action_requests"), list)
     )
+
+
+def _latest(journal: Journal, rows: Sequence[Approval]) -> Approval:
+    """Return what was asked last; where two were asked within a millisecond the audit has the order."""
+    newest = max(row.opened_at for row in rows)
+    tied = [row for row in rows if row.opened_at == newest]
+    if len(tied) == 1:
+        return tied[0]
+    order = [entry.subject for entry in journal.audit.entries(tied[0].thread_id) if entry.event == "approval.open"]
+    return max(tied, key=lambda row: order.index(row.id))
 
 
 def _shown(payload: Mapping[str, Any], call: ToolCall) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from checkpointing.errors import AlreadyDecided, DecisionInvalid, EffectInDoubt,
 from graph import DurableGraph, DurableState, answer, durable, thread
 from nodes import EffectTools
 from tests.support.bank import Bank
+from tests.support.clock import MovingClock
 from tests.support.scripted import ScriptedModel, calls
 from tools import Receiver, effect
 
@@ -222,6 +225,35 @@ def test_a_call_that_was_rejected_may_be_approved_when_the_model_makes_it_again(
     graph.invoke(answers(parked, {"type": "approve"}), ADJUSTER)
 
     assert len(case.bank.calls) == 1
+
+
+def test_of_reviews_at_the_same_moment_the_last_one_counts(
+    opened: Callable[..., Journal], clock: MovingClock, tmp_path: Path
+) -> None:
+    """The clock stands; what was asked first and rejected is not taken for the last word, nor the other way round."""
+    case = Case(opened(clock=clock), tmp_path)
+    graph = case.graph(*[calls(PAY)] * 5)
+    parked = graph.invoke(HELLO, THREAD)
+    for kind in ("reject", "approve", "reject", "approve", "reject"):
+        parked = graph.invoke(answers(parked, {"type": kind}), ADJUSTER)
+
+    assert len(case.bank.executed) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_async_agent_is_reviewed_as_a_sync_one(case: Case, mode: str) -> None:
+    async def story() -> Any:
+        graph = case.graph(calls(PAY, REMIND), mode=mode)
+        parked = await graph.ainvoke(HELLO, THREAD)
+        with pytest.raises(DecisionInvalid):
+            await graph.ainvoke(answers(parked, {"type": "approve"}, BAD["no kind"]), ADJUSTER)
+        return await graph.ainvoke(answers(parked, edited(claim_id="1", amount=4), {"type": "reject"}), ADJUSTER)
+
+    result = asyncio.run(story())
+
+    assert ([call["amount"] for call in case.bank.calls], case.post.calls) == ([4], [])
+    assert "rejected" in told(result)["c2"]
+    assert case.journal.runs.get("chat-1").state == "done"
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import RetryPolicy, Send
+from langgraph.types import RetryPolicy, Send, interrupt
 
 from checkpointing import Journal
 from checkpointing.errors import (
     Declined,
+    EffectBusy,
     EffectConflict,
     EffectInDoubt,
     GraphRefused,
+    KeyMismatch,
     LeaseLost,
     Rejected,
     SlotAmbiguous,
@@ -30,8 +33,10 @@ from checkpointing.errors import (
     Unreachable,
 )
 from checkpointing.savers import LEASE
+from checkpointing.slots import Slot
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import EffectTools, effect_tool_node
+from nodes.tool_calls import step_of
 from tests.support.bank import Bank
 from tests.support.scripted import ScriptedModel, calls
 from tools import Effect, Receiver, effect
@@ -680,3 +685,68 @@ def test_what_a_stream_shows_is_langgraphs_and_pays_once(
 
     assert shown == ["EffectTools.before_agent", "model", "tools", "model"]
     assert len(bank.calls) == 1
+
+
+def test_an_effect_that_another_process_executes_is_not_told_to_the_model(journal: Journal, bank: Bank) -> None:
+    """On LangGraph's own graph, where no lease keeps the other process out of the thread."""
+
+    class State(DurableState, MessagesState):
+        pass
+
+    builder = StateGraph(State)
+    builder.add_node("tools", effect_tool_node(journal, [bank.effect()], handle_tool_errors=True))
+    builder.add_edge(START, "tools")
+    compiled = durable(builder, journal).compiled
+    theirs = journal.leases.take(f"slot:{Slot('chat-1', step_of('m1', 'c1'), 'pay').id}")
+    with pytest.raises(EffectBusy):
+        compiled.invoke({"messages": [calls(PAY, id="m1")]}, THREAD)
+    meanwhile = bank.calls
+    journal.leases.give_back(theirs)
+    compiled.invoke(None, THREAD)
+
+    assert (meanwhile, len(bank.calls)) == ([], 1)
+
+
+def test_a_key_that_the_receiver_knows_with_another_payload_is_a_dead_letter(
+    journal: Journal, model_of: Callable[..., ScriptedModel]
+) -> None:
+    """Not the model's to repair, with a business identity or without."""
+
+    @effect(receiver=NO_KEYS, name="pay", once=lambda arguments: arguments["claim_id"])
+    def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
+        raise KeyMismatch("known with 7")
+
+    model = model_of(calls(PAY))
+    graph = durable(agent(journal, model, pay), journal)
+    with pytest.raises(EffectConflict, match="known with 7"):
+        graph.invoke(HELLO, THREAD)
+
+    assert (journal.runs.get("chat-1").reason, model.asked) == ("effect_conflict", 1)
+
+
+def test_an_effect_that_asks_while_at_work_is_refused(journal: Journal, model_of: Callable[..., ScriptedModel]) -> None:
+    @effect(receiver=NO_KEYS, name="pay")
+    def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
+        return {"paid": interrupt("really?")}
+
+    graph = durable(agent(journal, model_of(calls(PAY)), pay), journal)
+    with pytest.raises(GraphRefused, match="interrupted"):
+        graph.invoke(HELLO, THREAD)
+
+
+def test_a_refusal_after_a_call_that_may_have_happened_is_no_proof(
+    journal: Journal, model_of: Callable[..., ScriptedModel]
+) -> None:
+    """The first call went unanswered; the second is refused, with a revoked key say, which says nothing of the first."""
+    answers: list[Exception] = [Rejected("key revoked"), Unreachable("no answer")]
+
+    @effect(receiver=Receiver(honours_keys=True, attempts=2, backoff=timedelta(0)), name="pay")
+    def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
+        raise answers.pop()
+
+    model = model_of(calls(PAY))
+    graph = durable(agent(journal, model, pay), journal)
+    with pytest.raises(EffectInDoubt):
+        graph.invoke(HELLO, THREAD)
+
+    assert (journal.runs.get("chat-1").reason, model.asked) == ("in_doubt", 1)
