@@ -111,10 +111,7 @@ class EffectTool(BaseTool):
         values = {name: as_json(value) for name, value in given.items()}
         if call.named != self.name:
             return call.refused(f"the model called {call.named!r}; an edit may change its arguments and not its tool")
-        against, allowed = decided(self._journal, call.here, call.message, call.call)
-        if against is None and allowed is not None and self._as_given(allowed) != values:
-            against = "its arguments are not those that were approved"
-        if against is not None:
+        if (against := self._reviewed(call, values)) is not None:
             return call.refused(against)
         try:
             canonical(values, what="arguments")
@@ -125,6 +122,16 @@ class EffectTool(BaseTool):
             asked = request(self._effect, slot, at, values)
             with _never_asking(self.name):
                 return (yield from self._performed(call, asked))
+
+    def _reviewed(self, call: _Call, values: dict[str, Any]) -> str | None:
+        """Return what people's decisions have against the call; nothing against one that was claimed, for it was let then."""
+        earlier = self.claimed_by(call.here.thread_id, call.message, call.call)
+        if earlier and earlier.state != "released":
+            return None
+        against, allowed = decided(self._journal, call.here, call.message, call.call)
+        if against is None and allowed is not None and self._as_given(allowed) != values:
+            return "its arguments are not those that were approved"
+        return against
 
     def _as_given(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return raw arguments as they come to the tool: validated, and with the defaults."""
@@ -197,13 +204,15 @@ def effect_tools(journal: Journal, effects: Iterable[Effect], *, messages_key: s
     Return *effects* as tools: named like the effect, described by its docstring, with its arguments but without `key`.
 
     Raises:
-        TypeError: one of them is a plain function, or takes an argument that a tool cannot have.
+        TypeError: one of them is a plain function, takes an argument that a tool cannot have, or has another's name.
     """
     made = []
     for effect in effects:
         if not isinstance(effect, Effect):
             raise TypeError(f"EffectTools takes what @effect made, not {effect!r}")
         made.append(EffectTool(effect, journal, messages_key=messages_key))
+    if len({tool.name for tool in made}) < len(made):
+        raise TypeError(f"two effects have one name: {', '.join(sorted(tool.name for tool in made))}")
     return made
 
 

@@ -85,20 +85,20 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Response]) -> Response:
         """Ask the model once, about a conversation in which every effect's answer is what the ledger has."""
         config = get_config()
-        truthful, question, found = self._before(request, config)
+        mended, question, found = self._before(request, config)
         if found is not None:
             return found
-        return self._after(request, question, handler(truthful))
+        return self._after(request, question, handler(mended))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Response]]
     ) -> Response:
         """As `wrap_model_call`."""
         run = self.journal.bridge.run
-        truthful, question, found = await run(self._before, request, get_config())
+        mended, question, found = await run(self._before, request, get_config())
         if found is not None:
             return found
-        return await run(self._after, request, question, await handler(truthful))
+        return await run(self._after, request, question, await handler(mended))
 
     def _before(
         self, request: ModelRequest[Any], config: RunnableConfig

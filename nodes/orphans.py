@@ -102,6 +102,6 @@ def _corrected(told: ToolMessage, message: AIMessage, call: ToolCall, look: Look
     if record.state == "in_doubt":
         raise in_doubt(record.key)
     raise UnguardedEffect(
-        f"effect {record.key!r} is not settled, and something between it and the model made an error message of that; "
-        "take that handler away from the effect's tool"
+        f"effect {record.key!r} is not settled, and the model would be told that it failed: a handler around its tool made a message of its "
+        "error, or the tool's arguments are others since it was claimed. Mend that; find out, counterfoil effects resolve, then redrive"
     )

@@ -309,3 +309,18 @@ def test_doubt_beside_a_question_waits_for_both(case: Case) -> None:
     assert told(result)["c1"] == '{"paid": 5}'
     assert len(case.post.calls) == 1
     assert case.journal.runs.get("chat-1").state == "done"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_later_no_does_not_deny_what_was_executed(case: Case, mode: str) -> None:
+    """Time travel to the first call, which was approved, after the same call was rejected: it happened, and that is what is told."""
+    graph = case.graph(calls(PAY), calls(PAY), mode=mode)
+    parked = graph.invoke(HELLO, THREAD)
+    parked = graph.invoke(answers(parked, {"type": "approve"}), ADJUSTER)
+    graph.invoke(answers(parked, {"type": "reject"}), ADJUSTER)
+    first = [snapshot for snapshot in graph.get_state_history(THREAD) if "tools" in snapshot.next][-1]
+    resume = {one.id: {"type": "approve"} for one in first.interrupts}
+    result = graph.compiled.invoke(Command(resume=resume) if resume else None, first.config)
+
+    assert len(case.bank.calls) == 1
+    assert '"paid": 5' in told(result)["c1"]

@@ -130,6 +130,17 @@ def test_a_tool_is_named_described_and_typed_by_its_function(journal: Journal) -
     assert schema["required"] == ["whom"]
 
 
+def test_what_cannot_be_a_tool_is_refused(journal: Journal, bank: Bank) -> None:
+    @effect(receiver=NO_KEYS, name="odd")
+    def odd(*, runtime: str, key: str) -> dict[str, Any]:
+        return {}
+
+    plain: Any = bank.execute
+    for effects in ([odd], [bank.effect(), bank.effect()], [plain]):
+        with pytest.raises(TypeError):
+            EffectTools(journal, effects)
+
+
 def test_wrong_arguments_are_answered_and_nothing_is_claimed(
     journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
 ) -> None:
@@ -572,8 +583,15 @@ def test_an_unknown_error_that_a_handler_swallowed_is_a_dead_letter(
     graph = durable(agent(journal, model, refusing(RuntimeError("dead")), others=(Swallows(),)), journal)
     with pytest.raises(UnguardedEffect):
         graph.invoke(HELLO, THREAD)
+    dead = (journal.runs.get("chat-1").state, model.asked)
+    [claimed] = journal.effects.list(state="claimed")
+    journal.effects.resolve(claimed.key, happened=True, outcome={"paid": 5}, principal="operator")
+    journal.runs.redrive("chat-1", principal="operator")
+    graph.invoke(None, THREAD)
 
-    assert (journal.runs.get("chat-1").state, model.asked) == ("dead", 1)
+    assert dead == ("dead", 1)
+    assert model.seen[-1].content == '{"paid": 5}'
+    assert journal.runs.get("chat-1").state == "done"
 
 
 def test_a_model_that_answered_is_not_asked_again(
