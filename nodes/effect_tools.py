@@ -32,9 +32,9 @@ from pydantic import PrivateAttr, ValidationError
 
 from checkpointing import EffectRecord, Journal
 from checkpointing.digest import canonical
+from checkpointing.doubts import in_doubt
 from checkpointing.effects import Request
 from checkpointing.errors import ArgumentsNotJson, EffectConflict, GraphRefused, Rejected, UnguardedEffect
-from checkpointing.ledger import in_doubt
 from checkpointing.recorded import note_conflict, recorded, recorded_at
 from checkpointing.slots import Slot
 from nodes.request import digest_of, request, slot_of

@@ -19,8 +19,8 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from checkpointing import EffectRecord
 from checkpointing.digest import JSON
+from checkpointing.doubts import in_doubt
 from checkpointing.errors import UnguardedEffect
-from checkpointing.ledger import in_doubt
 from nodes.tool_calls import answer, mark_of, outcome, refused, step_of
 
 Look = Callable[[AIMessage, ToolCall], EffectRecord | None]
