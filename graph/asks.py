@@ -15,7 +15,7 @@ from langgraph.types import Command, Interrupt
 from checkpointing import Approval
 from checkpointing.digest import JSON
 from checkpointing.errors import DecisionInvalid, InputRefused
-from nodes.principal import PRINCIPAL, principal_of
+from nodes.principal import PRINCIPAL, Principal, principal_of
 from nodes.state import CHANNELS
 
 SUBMISSION = "__counterfoil_submission"
@@ -78,7 +78,7 @@ def thread(thread_id: str, *, principal: str | None = None, submission: str | No
     _check_thread_id(thread_id)
     configurable: dict[str, Any] = {"thread_id": thread_id}
     if principal is not None:
-        configurable[PRINCIPAL] = principal
+        configurable[PRINCIPAL] = Principal(principal)
     if submission is not None:
         configurable[SUBMISSION] = submission
     return {"configurable": configurable}

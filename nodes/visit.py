@@ -67,7 +67,7 @@ def visit(config: RunnableConfig) -> Visit:
         root=str(checkpoints.get("", "")),
         checkpoint=f"{around}@{checkpoints.get(around, '')}",
         send=int(path[1]) if path and path[0] == PUSH and isinstance(path[1], int) else None,
-        lease=configurable.get(LEASE),
+        lease=held if isinstance(held := configurable.get(LEASE), Lease) else None,
     )
 
 
