@@ -10,9 +10,13 @@ from typing import Any, Literal
 from langgraph.graph import END, START, StateGraph
 
 from checkpointing import Journal
+from graph.advance import Compiled
+from graph.checks import check_builder
 from graph.durable import DurableGraph, durable
 from nodes import claims as steps
 from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimState, Outside
+
+NAME = "claims"
 
 
 def claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL) -> DurableGraph:
@@ -24,6 +28,22 @@ def claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVA
         outside: the systems it talks to.
         ttl: how long an adjuster has.
     """
+    return durable(claims_builder(journal, outside, ttl=ttl), journal, name=NAME)
+
+
+def raw_claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL) -> Compiled:
+    """
+    Return LangGraph's own graph of the same steps, for a server that brings its own checkpointer and keeps the runs itself.
+
+    Its effects, questions and decisions are kept in the journal; it has no lease, no row of a run, and no caps.
+    """
+    builder = claims_builder(journal, outside, ttl=ttl)
+    check_builder(builder)
+    return builder.compile(name=NAME)
+
+
+def claims_builder(journal: Journal, outside: Outside, *, ttl: timedelta) -> StateGraph[Any, Any, Any, Any]:
+    """Return the nine steps and their edges, not compiled."""
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(ClaimState)
     builder.add_node("load_claim", steps.load_claim(outside))
     builder.add_node("fetch_policy", steps.fetch_policy(outside))
@@ -45,7 +65,7 @@ def claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVA
     builder.add_edge("pay", "notify")
     builder.add_edge("notify", "close")
     builder.add_edge("close", END)
-    return durable(builder, journal, name="claims")
+    return builder
 
 
 def after_payout(state: ClaimState) -> Literal["approve", "revalidate", "notify"]:

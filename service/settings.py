@@ -6,6 +6,7 @@ Wrong settings are one line that names the variable and never its value: a URL m
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +18,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from checkpointing.errors import Refused
 from service.setting_names import PREFIX, unknown_names
+
+TOKEN_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class SettingsInvalid(Refused, ValueError):
@@ -33,6 +36,7 @@ class Settings(BaseSettings):
         lease_seconds: How long a worker that died keeps others from its thread.
         approval_hours: How long an adjuster has.
         stripe_url, mail_url, claims_url: The systems outside; by default those of a sandbox on this machine.
+        agent_server_tokens: Who may use the claims graph on an Agent Server: `name:sha256` of each one's bearer token, with commas between.
         model: A chat model's name as LangChain's `init_chat_model` takes it; without one the embedded assessor works.
     """
 
@@ -52,6 +56,7 @@ class Settings(BaseSettings):
     claims_url: str = "http://127.0.0.1:8042"
     timeout_seconds: float = Field(default=10, gt=0, allow_inf_nan=False)
     model: str | None = None
+    agent_server_tokens: SecretStr = SecretStr("")
 
     @field_validator("url")
     @classmethod
@@ -93,6 +98,25 @@ class Settings(BaseSettings):
             raise ValueError("not a URL that can be called; as in http://127.0.0.1:8042")
         return url
 
+    @field_validator("agent_server_tokens")
+    @classmethod
+    def _users(cls, tokens: SecretStr) -> SecretStr:
+        """Refuse what would let nobody in, or two people by one token."""
+        entries = _entries(tokens)
+        names, digests = ({one[part] for one in entries} for part in (0, 1))
+        if not all(name and TOKEN_DIGEST.fullmatch(digest) for name, digest in entries):
+            raise ValueError(
+                "name:sha256 of each token with commas between, as in ada:9f86d081…; printf TOKEN | sha256sum"
+            )
+        if not len(names) == len(digests) == len(entries):
+            raise ValueError("a name or a token stands there twice")
+        return tokens
+
+    @property
+    def agent_server_users(self) -> dict[str, str]:
+        """The SHA-256 of each user's token, by name."""
+        return dict(_entries(self.agent_server_tokens))
+
     @property
     def lease(self) -> timedelta:
         """The lease as a duration."""
@@ -128,6 +152,12 @@ def load_settings(url: str | None = None) -> Settings:
         raise SettingsInvalid(_wanted(error)) from None
     except UnicodeDecodeError:
         raise SettingsInvalid("the file .env is not UTF-8 text") from None
+
+
+def _entries(tokens: SecretStr) -> list[tuple[str, str]]:
+    """Take `name:sha256,name:sha256` apart; the last colon counts."""
+    texts = filter(None, map(str.strip, tokens.get_secret_value().split(",")))
+    return [(name.strip(), digest.strip().lower()) for name, _, digest in (text.rpartition(":") for text in texts)]
 
 
 def _names_a_file(url: str) -> bool:

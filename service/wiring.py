@@ -13,7 +13,8 @@ from urllib.parse import unquote, urlsplit
 from checkpointing import Journal, open_journal
 from checkpointing.errors import JournalUnusable
 from graph import DurableGraph
-from graph.claims import claims_graph
+from graph.advance import Compiled
+from graph.claims import claims_graph, raw_claims_graph
 from nodes.claims import Outside
 from service.settings import Settings
 from tools.assessor import make_assessor
@@ -35,6 +36,14 @@ class App:
     journal: Journal
     outside: Outside
     graph: DurableGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What an Agent Server works with: an open journal, and LangGraph's own graph whose effects and approvals are kept in it."""
+
+    journal: Journal
+    graph: Compiled
 
 
 @contextmanager
@@ -60,6 +69,12 @@ def wired(settings: Settings, *, must_exist: bool = False) -> Iterator[App]:
     with opened(settings, must_exist=must_exist) as journal:
         outside = outside_of(settings)
         yield App(settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl))
+
+
+def serve(settings: Settings) -> Served:
+    """Open the journal for as long as the process lives; errors as `open_journal`."""
+    journal = open_journal(settings.url.get_secret_value(), lease=settings.lease, artefacts=settings.artefacts)
+    return Served(journal, raw_claims_graph(journal, outside_of(settings), ttl=settings.approval_ttl))
 
 
 def outside_of(settings: Settings) -> Outside:

@@ -185,3 +185,24 @@ def test_the_defaults_are_a_file_here_and_a_sandbox_on_this_machine() -> None:
 
     assert settings.place == "counterfoil.db"
     assert settings.stripe_url == settings.mail_url == settings.claims_url == "http://127.0.0.1:8042"
+
+
+DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+
+def test_the_users_of_an_agent_server_are_names_and_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = DIGEST[::-1].upper()
+    monkeypatch.setenv("COUNTERFOIL_AGENT_SERVER_TOKENS", f"ada:{DIGEST}, team:bob:{other},")
+
+    assert load_settings().agent_server_users == {"ada": DIGEST, "team:bob": other.lower()}
+
+
+@pytest.mark.parametrize(
+    "given", [SECRET, f"ada:{SECRET}", f":{DIGEST}", f"ada:{DIGEST},ada:{DIGEST[::-1]}", f"ada:{DIGEST},bob:{DIGEST}"]
+)
+def test_users_that_are_none_are_refused_without_their_tokens(given: str) -> None:
+    said = in_process({"COUNTERFOIL_AGENT_SERVER_TOKENS": given})("list", code=2)
+
+    assert said.line.startswith("counterfoil: COUNTERFOIL_AGENT_SERVER_TOKENS: ")
+    assert SECRET not in said.stderr
+    assert DIGEST not in said.stderr

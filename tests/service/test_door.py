@@ -1,0 +1,186 @@
+"""The door of an Agent Server without the server: what it records before a run is made, and what it turns away."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langgraph_sdk import Auth
+
+from checkpointing import Approval, Journal
+from checkpointing.errors import (
+    AlreadyDecided,
+    CounterfoilError,
+    DecisionInvalid,
+    InputRefused,
+    JournalUnusable,
+    NotAllowed,
+    UnknownApproval,
+)
+from checkpointing.questions import Question
+from checkpointing.slots import Place
+from service.agent_server import AgentServer
+from service.door import admit_run, let_through, user_of
+from service.settings import load_settings
+from service.wiring import Served
+
+THREAD = "01a22cef-1214-74ef-b2f0-c926e55bf7a8"
+SERVER = AgentServer(load_settings("sqlite:////nowhere/claims.db"))
+TOKENS = {"ada": hashlib.sha256(b"secret").hexdigest()}
+
+
+def run(thread_id: str | None = THREAD, **kwargs: Any) -> dict[str, Any]:
+    """What the server hands to its handlers for a run."""
+    return {"thread_id": thread_id and uuid.UUID(thread_id), "kwargs": {"config": {"configurable": {}}, **kwargs}}
+
+
+@pytest.fixture
+def asked(journal: Journal) -> Approval:
+    question = Question(
+        thread_id=THREAD,
+        node="approve",
+        name="payout",
+        visit=0,
+        payload={"amount": 5},
+        allowed=("approve", "reject"),
+        approvers=None,
+        edits=None,
+        ttl=None,
+        on_expiry="reject",
+    )
+    return journal.approvals.open(question, place=Place(None, "root", "approve:1", "@root"))
+
+
+def test_a_decision_is_recorded_before_there_is_a_run(journal: Journal, asked: Approval) -> None:
+    admit_run(journal, "ada", run(command={"resume": {"approval": asked.id, "type": "approve"}}))
+    with pytest.raises(AlreadyDecided, match="approve by 'ada'"):
+        admit_run(journal, "bob", run(command={"resume": {"approval": asked.id, "type": "reject"}}))
+
+    assert journal.approvals.get(asked.id).decided_by == "ada"
+
+
+def test_langgraphs_map_of_interrupts_is_taken_too(journal: Journal, asked: Approval) -> None:
+    admit_run(journal, "ada", run(command={"resume": {"0" * 32: {"approval": asked.id, "type": "reject"}}}))
+
+    assert journal.approvals.get(asked.id).decision == {"type": "reject"}
+
+
+def test_every_submitter_of_a_thread_is_kept_from_deciding(journal: Journal, asked: Approval) -> None:
+    for submitter in ("ada", "bob"):
+        admit_run(journal, submitter, run(input={"claim_id": "0042"}))
+    for submitter in ("ada", "bob"):
+        with pytest.raises(NotAllowed, match="submitted"):
+            admit_run(journal, submitter, run(command={"resume": {"approval": asked.id, "type": "approve"}}))
+
+    assert journal.approvals.get(asked.id).state == "pending"
+    assert list(journal.audit.verify()) == []
+
+
+@pytest.mark.parametrize(
+    ("asks", "error"),
+    [
+        ({"thread_id": None, "input": {}}, InputRefused),
+        ({"config": {"configurable": {"__counterfoil_lease": {}}}, "input": {}}, InputRefused),
+        ({"context": {"__pregel_task_id": "1"}, "input": {}}, InputRefused),
+        ({"input": {"effects": {}}}, InputRefused),
+        ({"command": {"goto": "pay"}}, InputRefused),
+        ({"command": {"update": {"payout": 1}, "resume": {}}}, InputRefused),
+        ({"command": {"resume": True}}, DecisionInvalid),
+        ({"command": {"resume": {"0" * 32: "yes"}}}, DecisionInvalid),
+        ({"command": {"resume": {"approval": "apr_nobody", "type": "approve"}}}, UnknownApproval),
+    ],
+)
+def test_what_a_run_may_not_bring_is_named(journal: Journal, asks: Any, error: type[CounterfoilError]) -> None:
+    with pytest.raises(error):
+        admit_run(journal, "ada", run(**asks))
+
+    assert journal.audit.entries(THREAD) == []
+
+
+def test_an_approval_is_answered_on_its_own_thread(journal: Journal, asked: Approval) -> None:
+    elsewhere = run(str(uuid.uuid4()), command={"resume": {"approval": asked.id, "type": "approve"}})
+    with pytest.raises(UnknownApproval):
+        admit_run(journal, "ada", elsewhere)
+
+    assert journal.approvals.get(asked.id).state == "pending"
+
+
+@pytest.mark.parametrize(
+    "shown", [None, "", "Bearer", "Bearer other", "Basic secret", "secret", f"Bearer {TOKENS['ada']}"]
+)
+def test_a_token_that_is_nobodys_is_401(shown: str | None) -> None:
+    with pytest.raises(Auth.exceptions.HTTPException) as told:
+        user_of(TOKENS, shown)
+
+    assert told.value.status_code == 401
+
+
+def test_a_token_is_its_owners() -> None:
+    assert user_of(TOKENS, "Bearer secret") == "ada"
+    with pytest.raises(Auth.exceptions.HTTPException):
+        user_of({}, "Bearer ")
+
+
+STUDIO = Auth.types.StudioUser("langgraph-studio-user")
+ADA: Any = SimpleNamespace(identity="ada")
+
+
+def let_in(user: Any, resource: str, action: str, value: Any = None, server: AgentServer = SERVER) -> bool:
+    """Ask the door about one request."""
+    wanted: Any = {"permissions": [], "user": user, "resource": resource, "action": action}
+    return asyncio.run(let_through(server, Auth.types.AuthContext(**wanted), value or {}))
+
+
+def test_what_claims_do_not_need_is_shut() -> None:
+    assert let_in(ADA, "threads", "create")
+    assert let_in(ADA, "threads", "update", {"action": "interrupt"})
+    assert not let_in(ADA, "assistants", "create")
+    assert not let_in(ADA, "crons", "create")
+    assert not let_in(ADA, "store", "put")
+    with pytest.raises(NotAllowed, match="by hand"):
+        let_in(ADA, "threads", "update", {"thread_id": THREAD})
+
+
+def test_studio_looks_and_does_nothing() -> None:
+    assert let_in(STUDIO, "threads", "read")
+    assert let_in(STUDIO, "assistants", "search")
+    for action in ("create", "create_run", "update", "delete"):
+        assert not let_in(STUDIO, "threads", action, run(input={}))
+    assert not let_in(None, "threads", "create_run", run(input={}))
+
+
+def test_a_journal_that_is_away_fails_the_request_and_not_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server = AgentServer(load_settings("sqlite:///later/claims.db"))
+    with pytest.raises(JournalUnusable):
+        let_in(ADA, "threads", "create_run", run(input={"claim_id": "0042"}), server)
+
+    (tmp_path / "later").mkdir()
+    assert let_in(ADA, "threads", "create_run", run(input={"claim_id": "0042"}), server)
+    close(server)
+
+
+def test_the_journal_is_opened_once_whoever_is_first(url: str) -> None:
+    server = AgentServer(load_settings(url))
+
+    async def in_this_loop() -> list[Served]:
+        return list(await asyncio.gather(*(server.opened() for _ in range(8))))
+
+    with ThreadPoolExecutor(4) as pool:
+        served = [one for loop in pool.map(lambda _: asyncio.run(in_this_loop()), range(4)) for one in loop]
+
+    assert {id(one) for one in served} == {id(served[0])}
+    assert served[0].graph.checkpointer is None
+    close(server)
+
+
+def close(server: AgentServer) -> None:
+    asyncio.run(server.opened()).journal.close()
