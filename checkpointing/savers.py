@@ -12,7 +12,6 @@ depends on the latter.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +33,6 @@ from checkpointing.bridge import Bridge
 from checkpointing.errors import CheckpointSuperseded, ClockBehind
 from checkpointing.leases import Lease, check_fence, check_free, thread_lease
 from checkpointing.postgres import PostgresEngine
-from checkpointing.slots import Ancestry
 from checkpointing.sqlite import SqliteEngine
 from checkpointing.store import Store, Tx
 
@@ -42,17 +40,9 @@ LEASE = "__counterfoil_lease"
 """Where the config carries the caller's lease. LangGraph stores no key that begins with two underscores."""
 
 HEAD = "select max(checkpoint_id) as head from checkpoints where thread_id = :thread_id and checkpoint_ns = :namespace"
-EXISTS = """
-select 1 as found from checkpoints
-where thread_id = :thread_id and checkpoint_ns = :namespace and checkpoint_id = :checkpoint_id
-"""
 FORGET_ERROR = """
 delete from {writes} where thread_id = :thread_id and checkpoint_ns = :namespace and checkpoint_id = :checkpoint_id
     and task_id = :task_id and channel = '__error__'
-"""
-PARENT = """
-select parent_checkpoint_id as parent, metadata from checkpoints
-where thread_id = :thread_id and checkpoint_ns = '' and checkpoint_id = :checkpoint_id
 """
 
 
@@ -140,21 +130,6 @@ class FencedSaver(BaseCheckpointSaver[str]):
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread`."""
         await self.bridge.run(self.delete_thread, thread_id)
-
-    def ancestry(self, thread_id: str) -> Ancestry:
-        """Return how to ask, inside a transaction of the store, where the thread's checkpoints come from."""
-
-        def exists(tx: Tx, namespace: str, checkpoint_id: str) -> bool:
-            return tx.one(EXISTS, thread_id=thread_id, namespace=namespace, checkpoint_id=checkpoint_id) is not None
-
-        def parent_of(tx: Tx, checkpoint_id: str) -> tuple[str | None, str] | None:
-            row = tx.one(PARENT, thread_id=thread_id, checkpoint_id=checkpoint_id)
-            if row is None:
-                return None
-            metadata = row["metadata"] if isinstance(row["metadata"], dict) else json.loads(row["metadata"])
-            return row["parent"], str(metadata.get("source"))
-
-        return Ancestry(exists, parent_of)
 
     def head(self, thread_id: str) -> str:
         """Return the id of the thread's newest root checkpoint; empty if there is none."""

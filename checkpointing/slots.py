@@ -79,7 +79,7 @@ class Place:
         root: The root graph's checkpoint the superstep started from.
         task: LangGraph's task, with the tasks of the graphs around it: the whole checkpoint namespace.
         checkpoint: The innermost graph's namespace and checkpoint, as `namespace@id`.
-        ancestry: How to ask about other checkpoints of the thread; `None` where the checkpointer is not ours.
+        ancestry: How to ask about other checkpoints of the thread; `None` where the checkpointer cannot be asked.
     """
 
     lease: Lease | None

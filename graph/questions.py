@@ -13,6 +13,7 @@ from typing import Any
 from langgraph.types import Interrupt, StateSnapshot
 
 from checkpointing import Approval, Journal, Lease
+from checkpointing.ancestry import own_ancestry
 from checkpointing.digest import canonical
 from checkpointing.errors import ArgumentsNotJson, DecisionInvalid, UnknownApproval
 from checkpointing.questions import Question
@@ -40,7 +41,7 @@ def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, l
                 allowed=("respond",),
                 interrupt_id=interrupt.id,
             )
-            place = Place(lease, root, f"{task.name}:{task.id}", f"@{root}", journal.saver.ancestry(thread_id))
+            place = Place(lease, root, f"{task.name}:{task.id}", f"@{root}", own_ancestry(thread_id))
             found.append(journal.approvals.open(question, place=place).id)
     return found
 

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from checkpointing import Journal, Lease
+from checkpointing.ancestry import ancestry_in
 from checkpointing.errors import EffectBusy, RunBusy
 from checkpointing.leases import holding, slot_lease
 from checkpointing.savers import LEASE
@@ -19,6 +20,8 @@ from checkpointing.slots import Place
 
 PUSH = "__pregel_push"
 """What LangGraph's task path begins with for a `Send`."""
+CHECKPOINTER = "__pregel_checkpointer"
+"""Where LangGraph 1.2 keeps the checkpointer of a run, for the graphs that a node invokes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Visit:
         checkpoint: The innermost graph's namespace and checkpoint, as `namespace@id`.
         send: The index of the `Send` that started it, or `None`.
         lease: The thread's lease, or `None` on a raw graph.
+        checkpointer: What the run writes its checkpoints to: the journal's saver, or a server's own.
     """
 
     thread_id: str
@@ -42,10 +46,12 @@ class Visit:
     checkpoint: str
     send: int | None
     lease: Lease | None
+    checkpointer: object
 
     def place(self, journal: Journal, lease: Lease | None) -> Place:
         """Return the place as the journal records it, written under *lease*."""
-        return Place(lease, self.root, self.task, self.checkpoint, journal.saver.ancestry(self.thread_id))
+        ancestry = ancestry_in(self.checkpointer, journal.store, self.thread_id)
+        return Place(lease, self.root, self.task, self.checkpoint, ancestry)
 
     def step(self, number: int) -> str:
         """Return the slot's step for this node's visit *number*, from 0."""
@@ -68,6 +74,7 @@ def visit(config: RunnableConfig) -> Visit:
         checkpoint=f"{around}@{checkpoints.get(around, '')}",
         send=int(path[1]) if path and path[0] == PUSH and isinstance(path[1], int) else None,
         lease=held if isinstance(held := configurable.get(LEASE), Lease) else None,
+        checkpointer=configurable.get(CHECKPOINTER),
     )
 
 

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send, interrupt
 from typing_extensions import TypedDict
@@ -87,6 +88,26 @@ def test_a_question_asked_again_inside_a_function_is_not_answered_by_the_first(j
 
     with pytest.raises(SlotAmbiguous, match="two visits"):
         graph.invoke(approve(asked), ADJUSTER)
+    assert [row.state for row in journal.approvals.of_thread("t")] == ["decided"]
+
+
+def test_a_question_asked_again_is_not_answered_by_the_first_under_another_checkpointer_too(journal: Journal) -> None:
+    inner = asking(journal).compile()
+
+    def review(state: State) -> dict[str, Any]:
+        inner.invoke({"n": 1})
+        return {"n": state["n"] + 1}
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("review", review)
+    builder.add_edge(START, "review")
+    builder.add_conditional_edges("review", lambda state: "review" if state["n"] < 3 else END)
+    graph = builder.compile(checkpointer=InMemorySaver())
+    [asked] = graph.invoke({"n": 0}, THREAD)["__interrupt__"]
+    journal.approvals.decide(asked.value["id"], {"type": "approve"}, principal="adjuster-17")
+
+    with pytest.raises(SlotAmbiguous, match="two visits"):
+        graph.invoke(None, THREAD)
     assert [row.state for row in journal.approvals.of_thread("t")] == ["decided"]
 
 

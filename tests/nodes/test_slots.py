@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy, RetryPolicy, Send
 from typing_extensions import TypedDict
@@ -324,3 +327,74 @@ def test_an_effect_takes_no_policy_of_the_graph(journal: Journal, bank: Bank, po
 def test_a_state_that_is_not_durable_is_refused(journal: Journal, bank: Bank) -> None:
     with pytest.raises(GraphRefused, match="DurableState"):
         durable(paying(journal, bank, Bare), journal)
+
+
+def test_a_loop_inside_a_function_is_ambiguous_under_another_checkpointer_too(journal: Journal, bank: Bank) -> None:
+    inner = paying(journal, bank).compile()
+
+    def once_more(state: State) -> dict[str, Any]:
+        inner.invoke({"claim_id": "1", "amount": 5})
+        return counting(state)
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("more", once_more)
+    builder.add_edge(START, "more")
+    builder.add_conditional_edges("more", lambda state: "more" if state["rounds"] < 2 else END)
+    graph = builder.compile(checkpointer=InMemorySaver())
+
+    with pytest.raises(SlotAmbiguous):
+        graph.invoke({"claim_id": "-"}, THREAD)
+    assert len(bank.executed) == 1
+
+
+def test_a_graph_invoked_twice_is_ambiguous_under_another_checkpointer_too(journal: Journal, bank: Bank) -> None:
+    inner = paying(journal, bank).compile()
+
+    def twice(state: State) -> dict[str, Any]:
+        for _ in range(2):
+            inner.invoke({"claim_id": "1", "amount": 5})
+        return {}
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    builder.add_node("twice", twice)
+    builder.add_edge(START, "twice")
+    graph = builder.compile(checkpointer=InMemorySaver())
+
+    with pytest.raises(SlotAmbiguous):
+        graph.invoke({"claim_id": "-"}, THREAD)
+    assert len(bank.executed) == 1
+
+
+@pytest.mark.parametrize(
+    "saver", [InMemorySaver, None], ids=["another checkpointer", "a checkpointer that only awaits"]
+)
+def test_time_travel_under_another_checkpointer_is_answered_from_the_ledger(
+    journal: Journal, bank: Bank, saver: type[InMemorySaver] | None
+) -> None:
+    builder = paying(journal, bank)
+    builder.add_node("count", counting)
+    builder.add_edge("pay", "count")
+    builder.add_conditional_edges("count", lambda state: "pay" if state["rounds"] < 3 else END)
+    graph = builder.compile(checkpointer=(saver or OnlyAwaits)())
+
+    async def travel() -> None:
+        await graph.ainvoke({"claim_id": "1", "amount": 5}, THREAD)
+        history = [snapshot async for snapshot in graph.aget_state_history(THREAD)]
+        for snapshot in history:
+            if snapshot.next:
+                await graph.ainvoke(None, snapshot.config)
+        edited = await graph.aupdate_state(history[-2].config, {"payment": {}})
+        await graph.ainvoke(None, edited)
+
+    asyncio.run(travel())
+    assert len(bank.calls) == 3
+    assert sorted(record.step for record in journal.effects.list()) == ["pay.0", "pay.1", "pay.2"]
+
+
+class OnlyAwaits(InMemorySaver):
+    """A checkpointer without sync calls, as some servers bring."""
+
+    get_tuple = BaseCheckpointSaver.get_tuple  # pyright: ignore[reportAssignmentType]  # it is not there
+
+    async def aget_tuple(self, config: Any) -> Any:
+        return InMemorySaver.get_tuple(self, config)
