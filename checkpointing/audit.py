@@ -95,6 +95,11 @@ def append(tx: Tx, thread_id: str, event: str, *, actor: str, subject: str, **bo
     tx.all(MOVE, thread_id=thread_id, seq=link["seq"], hash=link["hash"])
 
 
+def entries_in(tx: Tx, thread_id: str) -> list[Entry]:
+    """Return the thread's chain as *tx* sees it, oldest first; after `append` nobody else adds to it before *tx* ends."""
+    return [_entry(row) for row in tx.all(ENTRIES, thread_id=thread_id)]
+
+
 Witness = Callable[[str, Sequence[Entry]], Iterator[str]]
 """Gets a thread and its entries; yields what the rows say otherwise."""
 
@@ -110,7 +115,7 @@ class Audit:
     def entries(self, thread_id: str) -> list[Entry]:
         """Return the thread's chain, oldest first."""
         with self.store.reading() as tx:
-            return [_entry(row) for row in tx.all(ENTRIES, thread_id=thread_id)]
+            return entries_in(tx, thread_id)
 
     def verify(self) -> Iterator[str]:
         """

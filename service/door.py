@@ -23,16 +23,19 @@ from langgraph.types import Command
 from langgraph_sdk import Auth
 
 from checkpointing import Journal
-from checkpointing.audit import append
+from checkpointing.audit import append, entries_in
+from checkpointing.digest import sha256
 from checkpointing.errors import (
     AlreadyDecided,
     ApprovalExpired,
+    ArgumentsNotJson,
+    CounterfoilError,
     DecisionInvalid,
+    InputChanged,
     InputRefused,
     JournalUnusable,
     NotAllowed,
     PayloadChanged,
-    Refused,
     StoreUnreachable,
     UnknownApproval,
 )
@@ -47,14 +50,16 @@ DOING = frozenset({("threads", "create"), ("threads", "create_run"), ("threads",
 OURS = ("__counterfoil", "__pregel")
 """How the keys begin by which a config tells a node who is acting, under which lease, and where in the graph it stands."""
 SUBMIT = "server.submit"
-STATUS: dict[type[Refused | StoreUnreachable], int] = {
+STATUS: dict[type[CounterfoilError], int] = {
     NotAllowed: 403,
     UnknownApproval: 404,
     AlreadyDecided: 409,
     ApprovalExpired: 409,
+    InputChanged: 409,
     PayloadChanged: 409,
     DecisionInvalid: 422,
     InputRefused: 422,
+    ArgumentsNotJson: 422,
     JournalUnusable: 503,
     StoreUnreachable: 503,
 }
@@ -100,7 +105,7 @@ async def let_through(server: AgentServer, ctx: Auth.types.AuthContext, value: M
 
     Raises:
         NotAllowed: it writes a thread's state by hand.
-        Refused: as `admit_run`.
+        InputRefused, ...: as `admit_run`.
         JournalUnusable, StoreUnreachable: the journal is away; nothing was changed. Ask again.
     """
     principal, wanted = identity_of(ctx.user), (ctx.resource, ctx.action)
@@ -122,7 +127,8 @@ def admit_run(journal: Journal, principal: str, value: Mapping[str, Any]) -> Non
 
     Raises:
         InputRefused: it has no thread, its config speaks for us, it updates or jumps, or its input writes our channels.
-        Refused: its decision is not taken; errors as `Approvals.decide`.
+        InputChanged: the thread has its input.
+        NotAllowed, DecisionInvalid, ...: its decision is not taken; errors as `Approvals.decide`.
     """
     kwargs = value["kwargs"]
     if value.get("thread_id") is None:
@@ -133,15 +139,30 @@ def admit_run(journal: Journal, principal: str, value: Mapping[str, Any]) -> Non
             raise InputRefused(f"a client may not set {', '.join(own)}")
     ask = read_ask(Command(**kwargs["command"]) if kwargs.get("command") else kwargs.get("input"))
     if isinstance(ask, Start):
-        _note_submitter(journal, thread_id, principal)
+        _submit(journal, ask, thread_id, principal)
     elif isinstance(ask, Decide):
         _decide(journal, ask, thread_id, principal)
 
 
-def _note_submitter(journal: Journal, thread_id: str, principal: str) -> None:
-    """Keep in the audit who submitted: a run of a server has no row that could tell."""
+def _submit(journal: Journal, ask: Start, thread_id: str, principal: str) -> None:
+    """
+    Keep in the audit who submitted which input: a run of a server has no row that could tell.
+
+    A thread has one input, as elsewhere. The same again is let through until the thread has got anywhere: the server may have died before it
+    made the run.
+    """
+    digest = sha256(ask.input, what="input")
     with journal.store.transaction(SUBMIT) as tx:
-        append(tx, thread_id, SUBMIT, actor=principal, subject=thread_id)
+        append(tx, thread_id, SUBMIT, actor=principal, subject=thread_id, input=digest)
+        chain = entries_in(tx, thread_id)
+        if any(entry.event == SUBMIT and entry.body["input"] != digest for entry in chain):
+            raise InputChanged(
+                f"thread {thread_id!r} was submitted with other input; use another thread for another claim"
+            )
+        if any(entry.event != SUBMIT for entry in chain):
+            raise InputChanged(
+                f"thread {thread_id!r} has this input and got somewhere with it; input=None carries it on"
+            )
 
 
 def _decide(journal: Journal, ask: Decide, thread_id: str, principal: str) -> None:
@@ -150,7 +171,12 @@ def _decide(journal: Journal, ask: Decide, thread_id: str, principal: str) -> No
             raise DecisionInvalid(f"the answer to interrupt {one.interrupt_id!r} names no approval")
         if journal.approvals.get(one.approval_id).thread_id != thread_id:
             raise UnknownApproval(f"thread {thread_id!r} has no approval {one.approval_id!r}")
-    if principal in (entry.actor for entry in journal.audit.entries(thread_id) if entry.event == SUBMIT):
+    submitters = {entry.actor for entry in journal.audit.entries(thread_id) if entry.event == SUBMIT}
+    if not submitters:  # a copy of a thread, say: whoever made it may be the one who submitted
+        raise NotAllowed(
+            f"nobody is on record as who submitted thread {thread_id!r}, so nobody may decide its approvals"
+        )
+    if principal in submitters:
         raise NotAllowed(f"{principal!r} submitted thread {thread_id!r} and may not decide its approvals")
     decisions = [(str(one.approval_id), one.value) for one in ask.answers]
     journal.approvals.decide_all(decisions, principal=principal)

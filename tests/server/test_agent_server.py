@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -137,6 +137,34 @@ def test_who_submitted_does_not_decide(asked: Callable[..., Asked], control: San
     assert control.payments(waits.claim_id) == []
 
 
+def test_a_copy_of_a_thread_is_no_way_to_ones_own_approval(
+    asked: Callable[..., Asked], control: SandboxControl
+) -> None:
+    waits = asked()
+    intake = waits.server.client("intake")
+    intake.threads.copy(waits.thread_id)
+    (copy,) = [
+        found
+        for found in intake.threads.search(sort_by="created_at", sort_order="desc", limit=1)
+        if found["thread_id"] != waits.thread_id
+    ]
+    copied = replace(waits, thread_id=copy["thread_id"])
+    parked = copied.run("intake", input=None)
+
+    for user in ("intake", "ada"):
+        status, said = copied.refused(user, command=decision(parked))
+        assert (status, "nobody is on record" in said) == (403, True)
+    assert control.payments(waits.claim_id) == []
+
+
+def test_a_thread_takes_one_input(asked: Callable[..., Asked], claim: Callable[[], str]) -> None:
+    waits = asked()
+
+    assert waits.refused("intake", input={"claim_id": claim(), "documents": []})[0] == 409
+    assert waits.refused("intake", input={"claim_id": waits.claim_id, "documents": []})[0] == 409
+    assert "__interrupt__" in waits.run("ada", input=None)
+
+
 def test_without_a_token_nobody_comes_in(server: AgentServerProcess) -> None:
     for client in (
         server.client(None),
@@ -206,6 +234,10 @@ def test_the_past_is_not_written_by_hand(asked: Callable[..., Asked]) -> None:
         with pytest.raises(REFUSED) as told:
             shut()
         assert told.value.response.status_code == 403
+    made = ada.threads.create(
+        graph_id=GRAPH, supersteps=[{"updates": [{"values": {"payout": 1}, "as_node": "compute_payout"}]}]
+    )
+    assert "by hand" in str(made)
     with pytest.raises(REFUSED) as told:
         ada.runs.wait(None, GRAPH, input={"claim_id": waits.claim_id, "documents": []})
     assert told.value.response.status_code == 422

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from checkpointing.errors import (
     AlreadyDecided,
     CounterfoilError,
     DecisionInvalid,
+    InputChanged,
     InputRefused,
     JournalUnusable,
     NotAllowed,
@@ -32,6 +34,19 @@ from service.wiring import Served
 
 THREAD = "01a22cef-1214-74ef-b2f0-c926e55bf7a8"
 SERVER = AgentServer(load_settings("sqlite:////nowhere/claims.db"))
+INPUT = {"claim_id": "0042", "documents": []}
+QUESTION = Question(
+    thread_id=THREAD,
+    node="approve",
+    name="payout",
+    visit=0,
+    payload={"amount": 5},
+    allowed=("approve", "reject"),
+    approvers=None,
+    edits=None,
+    ttl=None,
+    on_expiry="reject",
+)
 TOKENS = {"ada": hashlib.sha256(b"secret").hexdigest()}
 
 
@@ -42,19 +57,8 @@ def run(thread_id: str | None = THREAD, **kwargs: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def asked(journal: Journal) -> Approval:
-    question = Question(
-        thread_id=THREAD,
-        node="approve",
-        name="payout",
-        visit=0,
-        payload={"amount": 5},
-        allowed=("approve", "reject"),
-        approvers=None,
-        edits=None,
-        ttl=None,
-        on_expiry="reject",
-    )
-    return journal.approvals.open(question, place=Place(None, "root", "approve:1", "@root"))
+    admit_run(journal, "intake", run(input=INPUT))
+    return journal.approvals.open(QUESTION, place=Place(None, "root", "approve:1", "@root"))
 
 
 def test_a_decision_is_recorded_before_there_is_a_run(journal: Journal, asked: Approval) -> None:
@@ -71,15 +75,36 @@ def test_langgraphs_map_of_interrupts_is_taken_too(journal: Journal, asked: Appr
     assert journal.approvals.get(asked.id).decision == {"type": "reject"}
 
 
-def test_every_submitter_of_a_thread_is_kept_from_deciding(journal: Journal, asked: Approval) -> None:
-    for submitter in ("ada", "bob"):
-        admit_run(journal, submitter, run(input={"claim_id": "0042"}))
-    for submitter in ("ada", "bob"):
-        with pytest.raises(NotAllowed, match="submitted"):
-            admit_run(journal, submitter, run(command={"resume": {"approval": asked.id, "type": "approve"}}))
+def test_who_submitted_does_not_decide(journal: Journal, asked: Approval) -> None:
+    with pytest.raises(NotAllowed, match="'intake' submitted"):
+        admit_run(journal, "intake", run(command={"resume": {"approval": asked.id, "type": "approve"}}))
 
     assert journal.approvals.get(asked.id).state == "pending"
     assert list(journal.audit.verify()) == []
+
+
+def test_on_a_thread_that_nobody_submitted_nobody_decides(journal: Journal, asked: Approval) -> None:
+    """A copy of a thread has no submitter on record, and its maker may be the one who submitted."""
+    copy = str(uuid.uuid4())
+    question = journal.approvals.open(
+        replace(QUESTION, thread_id=copy), place=Place(None, "root", "approve:1", "@root")
+    )
+    with pytest.raises(NotAllowed, match="nobody is on record"):
+        admit_run(journal, "ada", run(copy, command={"resume": {"approval": question.id, "type": "approve"}}))
+
+    assert journal.approvals.get(question.id).state == "pending"
+
+
+def test_a_thread_has_one_input(journal: Journal) -> None:
+    admit_run(journal, "intake", run(input=INPUT))
+    admit_run(journal, "intake", run(input=INPUT))  # the server died before it made the run
+    with pytest.raises(InputChanged, match="other input"):
+        admit_run(journal, "mallory", run(input={**INPUT, "claim_id": "0043"}))
+    journal.approvals.open(QUESTION, place=Place(None, "root", "approve:1", "@root"))
+    with pytest.raises(InputChanged, match="input=None"):
+        admit_run(journal, "mallory", run(input=INPUT))
+
+    assert {entry.actor for entry in journal.audit.entries(THREAD)} == {"intake", ""}
 
 
 @pytest.mark.parametrize(
