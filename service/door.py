@@ -79,7 +79,8 @@ def make_auth(server: AgentServer) -> Auth:
         try:
             return await let_through(server, ctx, value)
         except tuple(STATUS) as refused:
-            raise Auth.exceptions.HTTPException(STATUS[type(refused)], str(refused)) from refused
+            status = next(status for kind, status in STATUS.items() if isinstance(refused, kind))
+            raise Auth.exceptions.HTTPException(status, str(refused)) from refused
 
     return auth
 

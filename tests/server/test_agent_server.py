@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,9 @@ from tools.sandbox import SandboxControl
 
 GRAPH = "claims"
 REFUSED = (httpx.HTTPStatusError, APIStatusError)
-DAY_MS = 24 * 3600 * 1000
+TWO_DAYS_AGO = """
+update effects set claimed_ms = claimed_ms - 172800000, called_ms = called_ms - 172800000 where key = :key returning key
+"""
 
 
 @dataclass(frozen=True)
@@ -270,12 +271,8 @@ def test_an_effect_in_doubt_waits_for_a_person(
     with pytest.raises(Exception, match="EffectUnsettled"):
         waits.run("ada", command=decision(waits.parked))
     doubtful = pay_of(journal, waits)
-    with sqlite3.connect(settings["COUNTERFOIL_URL"].removeprefix("sqlite:///")) as database:
-        database.execute(
-            "update effects set claimed_ms = claimed_ms - ?, called_ms = called_ms - ? where key = ?",
-            (2 * DAY_MS, 2 * DAY_MS, doubtful.key),
-        )
-    database.close()
+    with journal.store.transaction("two days pass") as tx:
+        tx.all(TWO_DAYS_AGO, key=doubtful.key)
 
     with pytest.raises(Exception, match="EffectInDoubt"):
         waits.run("ada", input=None)

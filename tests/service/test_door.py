@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
+import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -28,10 +30,11 @@ from checkpointing.errors import (
 from checkpointing.questions import Question
 from checkpointing.slots import Place
 from service.agent_server import AgentServer
-from service.door import admit_run, let_through, user_of
+from service.door import admit_run, let_through, make_auth, user_of
 from service.settings import load_settings
 from service.wiring import Served
 
+ROOT = Path(__file__).parents[2]
 THREAD = "01a22cef-1214-74ef-b2f0-c926e55bf7a8"
 SERVER = AgentServer(load_settings("sqlite:////nowhere/claims.db"))
 INPUT = {"claim_id": "0042", "documents": []}
@@ -191,6 +194,35 @@ def test_a_journal_that_is_away_fails_the_request_and_not_the_server(
     (tmp_path / "later").mkdir()
     assert let_in(ADA, "threads", "create_run", run(input={"claim_id": "0042"}), server)
     close(server)
+
+
+def test_a_refusal_has_its_status_and_its_words(tmp_path: Path) -> None:
+    (tmp_path / "new.db").write_text("no database")
+    wanted: Any = {"permissions": [], "user": ADA, "resource": "threads", "action": "create_run"}
+    authorise: Any
+    [authorise] = make_auth(AgentServer(load_settings(f"sqlite:///{tmp_path}/new.db")))._global_handlers
+    with pytest.raises(Auth.exceptions.HTTPException, match=r"503: .*new\.db"):
+        asyncio.run(authorise(ctx=Auth.types.AuthContext(**wanted), value=run(input=INPUT)))
+
+    wanted["action"] = "update"
+    with pytest.raises(Auth.exceptions.HTTPException, match="403: .*by hand"):
+        asyncio.run(authorise(ctx=Auth.types.AuthContext(**wanted), value={}))
+
+
+def test_the_entry_is_in_module_form_and_opens_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = json.loads((ROOT / "langgraph.json").read_text())
+    places = [*named["graphs"].values(), named["auth"]["path"]]
+    modules = {place.partition(":")[0]: importlib.import_module(place.partition(":")[0]) for place in places}
+
+    for place in places:
+        module, _, name = place.partition(":")
+        assert hasattr(modules[module], name)
+    for module in modules.values():
+        assert [
+            one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__
+        ] == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_journal_is_opened_once_whoever_is_first(url: str) -> None:
