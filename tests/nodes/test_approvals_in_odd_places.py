@@ -12,7 +12,14 @@ from langgraph.types import Send, interrupt
 from typing_extensions import TypedDict
 
 from checkpointing import Journal
-from checkpointing.errors import AlreadyDecided, CounterfoilError, DecisionInvalid, GraphRefused, SlotAmbiguous
+from checkpointing.errors import (
+    AlreadyDecided,
+    CounterfoilError,
+    DecisionInvalid,
+    GraphRefused,
+    NotAllowed,
+    SlotAmbiguous,
+)
 from graph import DurableGraph, DurableState, answer, approve, durable, edit, thread
 from nodes import approval_node
 
@@ -109,6 +116,19 @@ def test_a_question_asked_again_is_not_answered_by_the_first_under_another_check
     with pytest.raises(SlotAmbiguous, match="two visits"):
         graph.invoke(None, THREAD)
     assert [row.state for row in journal.approvals.of_thread("t")] == ["decided"]
+
+
+def test_on_a_server_the_principal_is_its_user_and_never_what_a_client_sets(journal: Journal) -> None:
+    graph = asking(journal).compile(checkpointer=InMemorySaver())
+    on_server = {"thread_id": "t", "langgraph_auth_user": {"identity": "ada"}}
+    [asked] = graph.invoke({"n": 0}, {"configurable": on_server})["__interrupt__"]
+
+    for set_by_client in ({"__counterfoil_principal": "mallory"}, {"langgraph_auth_user": None}):
+        with pytest.raises(NotAllowed):
+            graph.invoke(approve(asked), {"configurable": {**on_server, **set_by_client}})
+    graph.invoke(approve(asked), {"configurable": {**on_server, "__counterfoil_lease": {"name": "thread:t"}}})
+    [approval] = journal.approvals.of_thread("t")
+    assert (approval.state, approval.decided_by) == ("decided", "ada")
 
 
 def test_an_edit_fits_its_schema(journal: Journal) -> None:

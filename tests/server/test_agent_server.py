@@ -13,8 +13,9 @@ import pytest
 from langgraph_sdk.errors import APIStatusError
 
 from checkpointing import EffectRecord, Journal
+from service.door import admit_run
 from tests.service.conftest import in_process
-from tests.support.agent_server import AgentServerProcess, decision
+from tests.support.agent_server import AgentServerProcess, decision, token
 from tests.support.processes import until
 from tools.sandbox import SandboxControl
 
@@ -127,6 +128,19 @@ def test_a_later_decision_is_told_who_won(asked: Callable[..., Asked], control: 
     assert control.payments(waits.claim_id) == []
 
 
+def test_a_decision_whose_run_was_never_made_is_read_by_the_next(
+    asked: Callable[..., Asked], journal: Journal, control: SandboxControl
+) -> None:
+    """The server dies after the door has recorded the decision, and before it makes the run."""
+    waits = asked()
+    admit_run(journal, "ada", {"thread_id": waits.thread_id, "kwargs": {"command": decision(waits.parked)}})
+
+    assert waits.run("bob", input=None)["outcome"] == "paid"
+    (approval,) = journal.approvals.of_thread(waits.thread_id)
+    assert approval.decided_by == "ada"
+    assert len(control.payments(waits.claim_id)) == 1
+
+
 def test_who_submitted_does_not_decide(asked: Callable[..., Asked], control: SandboxControl) -> None:
     waits = asked()
 
@@ -177,6 +191,14 @@ def test_without_a_token_nobody_comes_in(server: AgentServerProcess) -> None:
         assert told.value.response.status_code == 401
 
 
+@pytest.mark.parametrize("path", ["/mcp", "/a2a/claims"])
+def test_the_servers_other_ways_in_are_switched_off(server: AgentServerProcess, path: str) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"authorization": f"Bearer {token('ada')}", "accept": "application/json"}
+
+    assert httpx.post(f"{server.url}{path}", json=call, headers=headers, timeout=60).status_code == 404
+
+
 @pytest.mark.parametrize(
     "named",
     [
@@ -201,6 +223,9 @@ def test_who_decides_is_whose_token_it_is(named: dict[str, Any], asked: Callable
     (approval,) = journal.approvals.of_thread(waits.thread_id)
     assert (approval.state, approval.decided_by) == ("decided", "ada")
     assert "mallory" not in str(approval.decision)
+    # What reaches the node: the server has put its own user where the client put another.
+    run: Any = waits.server.client("ada").runs.list(waits.thread_id, limit=1)[0]
+    assert run["kwargs"]["config"]["configurable"]["langgraph_auth_user"]["identity"] == "ada"
 
 
 @pytest.mark.parametrize(
