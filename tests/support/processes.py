@@ -20,7 +20,7 @@ T = TypeVar("T")
 def context() -> ForkServerContext:
     """Return where processes, barriers and events of one test come from."""
     found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload(["tests.support.small_claim"])
+    found.set_forkserver_preload(["tests.support.small_claim", "tests.support.real_claim"])
     return found
 
 

@@ -15,8 +15,9 @@ from langgraph.graph import START, StateGraph
 from checkpointing import Journal, open_journal
 from graph import DurableGraph, DurableState, approve, durable, thread
 from nodes import approval_node, effect_node, model_node
-from tests.support.bank import Bank
+from tests.support.bank import KEYED, Bank
 from tests.support.points import die_after, die_at
+from tools import Receiver
 
 THREAD = "claim-0042"
 LEASE = timedelta(milliseconds=400)
@@ -30,8 +31,18 @@ class State(DurableState):
     notice: dict[str, Any]
 
 
-def small_claim(journal: Journal, folder: Path) -> DurableGraph:
-    """Load, ask a model, ask a person, pay, notify, close."""
+def small_claim(
+    journal: Journal, folder: Path, *, receiver: Receiver = KEYED, ttl: timedelta | None = None
+) -> DurableGraph:
+    """
+    Load, ask a model, ask a person, pay, notify, close.
+
+    Args:
+        journal: where its runs are kept.
+        folder: where the world keeps its traces.
+        receiver: the bank's profile.
+        ttl: how long the person has; afterwards the claim counts as approved.
+    """
 
     def mark(file: str, text: str) -> None:
         with (folder / file).open("a") as trace:
@@ -66,11 +77,13 @@ def small_claim(journal: Journal, folder: Path) -> DurableGraph:
             "payout",
             journal,
             payload=lambda s: {"claim_id": s["claim_id"], "amount": s["assessment"]["payout"]},
+            ttl=ttl,
+            on_expiry="approve",
         ),
     )
     builder.add_node(
         "pay",
-        effect_node(Bank(folder / "bank").effect(), journal, into="payment", approval="payout"),
+        effect_node(Bank(folder / "bank").effect(receiver), journal, into="payment", approval="payout"),
     )
     builder.add_node(
         "notify",

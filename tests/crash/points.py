@@ -1,0 +1,76 @@
+"""
+Every point at which a process is killed: for each durable write and each call to a receiver, the stories that pass it.
+
+A new one is one line here; until it stands here, `test_every_point.py` fails. Each is killed before and after.
+"""
+
+from __future__ import annotations
+
+from checkpointing.migrate import migrations
+
+WRITES = {
+    "schema.begin": ("opening",),
+    "schema.migrate": ("opening",),
+    "saver.setup": ("opening",),
+    "run.admit": ("submitting",),
+    "lease.take": ("submitting", "approving"),
+    "run.start": ("submitting", "approving"),
+    "checkpoint.put": ("submitting", "approving"),
+    "checkpoint.put_writes": ("submitting", "approving"),
+    "effect.claim": ("submitting", "approving"),
+    "effect.settle": ("submitting", "approving"),
+    "approval.open": ("submitting",),
+    "run.park": ("submitting",),
+    "approval.decide": ("approving",),
+    "run.finish": ("approving",),
+    "lease.renew": ("working slowly",),
+    "lease.give_back": ("without a run",),
+    "effect.doubt": ("no answer",),
+    "run.stand_by": ("no answer",),
+    "effect.release": ("wrong request",),
+    "run.die": ("wrong request",),
+    "run.redrive": ("redriving",),
+    "effect.resolve": ("found out",),
+    "approval.expire": ("overdue",),
+    "checkpoint.delete": ("forgetting",),
+    "artefact.makedirs": ("keeping a document",),
+    "artefact.pipe_file": ("keeping a document",),
+    "artefact.mv": ("keeping a document",),
+}
+"""The transactions of the store, LangGraph's own tables, and what the folder of artefacts is told; with the stories that make them."""
+
+CALLS = {
+    "claims.file": ("filing",),
+    "claims.claim": ("filing", "paying"),
+    "claims.policy": ("filing", "paying"),
+    "assess": ("filing",),
+    "pay": ("paying",),
+    "pay look-up": ("looking up",),
+    "notify": ("paying",),
+}
+"""The claims agent's calls to its receivers: the reads by the client's methods, effects and their look-ups by their names."""
+
+NTH = {"schema.migrate": range(1, len(migrations()) + 1)}
+"""Which passing of the point the process dies at, where it is not the first only."""
+
+
+def calls() -> list[tuple[str, str]]:
+    """Return every case of a call: the story and the point."""
+    return [
+        (story, f"{side} call {name}")
+        for name, passing in CALLS.items()
+        for story in passing
+        for side in ("before", "after")
+    ]
+
+
+def cases(*stories: str) -> list[tuple[str, str, int]]:
+    """Return the cases of these stories: the story, the point, and at which passing of it."""
+    return [
+        (story, f"{side} {name}", nth)
+        for name, passing in WRITES.items()
+        for story in passing
+        if story in stories
+        for nth in NTH.get(name, (1,))
+        for side in ("before", "after")
+    ]
