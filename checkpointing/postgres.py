@@ -20,7 +20,18 @@ from checkpointing.errors import JournalUnusable, StoreUnreachable
 CONNECT_S = 5
 """How long to wait for the server when the journal is opened, in seconds."""
 
+WAIT_S = 30.0
+"""How long a transaction waits for a connection, in seconds; so long does the pool ask a server that went away, before it begins anew."""
+
 CONNECTIONS = 16
+
+AWAY = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.ReadOnlySqlTransaction,  # after a failover, a connection to what is the standby now
+    psycopg.errors.IdleInTransactionSessionTimeout,
+)
+"""What a driver raises where the server is in the way and not the statement."""
 
 Pool = ConnectionPool[psycopg.Connection[DictRow]]
 
@@ -39,6 +50,7 @@ class PostgresEngine:
             JournalUnusable: the URL is malformed, or no server answers there, or it lets us not in. Never names the password.
         """
         self.place = _place(url)
+        self.url = url
         try:
             psycopg.connect(url, connect_timeout=CONNECT_S).close()
         except psycopg.Error as error:
@@ -51,7 +63,9 @@ class PostgresEngine:
             min_size=1,
             max_size=CONNECTIONS,
             check=_check,
-            timeout=30,
+            configure=_flush_every_commit,
+            timeout=WAIT_S,
+            reconnect_timeout=WAIT_S,
             open=True,
         )
 
@@ -80,13 +94,33 @@ class PostgresEngine:
         try:
             with self.pool.connection() as connection:
                 yield connection
-        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-            raise StoreUnreachable(f"{self.place}: {_first_line(error)}") from error
+        except PoolTimeout as error:
+            raise self._unreachable(self._why_nobody_answers()) from error
+        except AWAY as error:
+            raise self._unreachable(_first_line(error)) from error
+
+    def _unreachable(self, why: str) -> StoreUnreachable:
+        return StoreUnreachable(f"{self.place}: {why}. Nothing is lost; call again when it answers")
+
+    def _why_nobody_answers(self) -> str:
+        """Ask once more, for the reason, which the pool keeps to itself."""
+        try:
+            psycopg.connect(self.url, connect_timeout=CONNECT_S).close()
+        except psycopg.Error as error:
+            return _first_line(error)
+        return f"no connection to it became free within {WAIT_S:g} s"
 
 
 def _check(connection: psycopg.Connection[DictRow]) -> None:
     """Find out whether the server still answers on this connection; the pool replaces one where it does not."""
     connection.execute("")
+
+
+def _flush_every_commit(connection: psycopg.Connection[DictRow]) -> None:
+    """Make a commit that returned survive the server's crash, also where the database was told to be faster."""
+    connection.execute(
+        "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
+    )
 
 
 def _place(url: str) -> str:

@@ -61,13 +61,12 @@ class SqliteEngine:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
         """Hold the one write transaction of this file."""
-        with self._lock, closing(self._writer.cursor()) as cursor:
+        with self._mine(), translated(self.path), closing(self._writer.cursor()) as cursor:
             try:
                 # Inside the try: a signal may arrive when the transaction has begun and before the next line.
-                with translated(self.path):
-                    cursor.execute("begin immediate")
-                    yield cursor
-                    self._writer.commit()
+                cursor.execute("begin immediate")
+                yield cursor
+                self._writer.commit()
             finally:
                 if self._writer.in_transaction:
                     self._writer.rollback()
@@ -89,6 +88,16 @@ class SqliteEngine:
             while self._all:
                 self._all.pop().close()
             self._idle.clear()
+
+    @contextmanager
+    def _mine(self) -> Iterator[None]:
+        """Hold the writer, which the threads of this process share; wait no longer for it than for another process."""
+        if not self._lock.acquire(timeout=BUSY_S):
+            raise _unreachable(self.path, f"this process's other threads have held it for {BUSY_S:g} s")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _switch_to_wal(self) -> None:
         """Turn the write-ahead log on; SQLite's own waiting does not cover this one statement, so it is asked again."""
@@ -120,7 +129,24 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_ERROR and "begin" not in str(error):
             raise
-        raise StoreUnreachable(f"journal {path}: {_plain(error)}") from error
+        raise _unreachable(path, _plain(error)) from error
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
+        raise JournalUnusable(f"journal {path}: {_plain(error)}; restore it from a copy") from error
+
+
+def _unreachable(path: Path, why: str) -> StoreUnreachable:
+    return StoreUnreachable(f"journal {path}: {why}. Nothing is lost; {_mend(why)}, then call again")
+
+
+def _mend(why: str) -> str:
+    """Return what to do about it."""
+    if "locked" in why or "held" in why:
+        return "wait for whoever writes to it"
+    if "full" in why:
+        return "make room on its disk"
+    return "look at the file and its disk"
 
 
 def _plain(error: sqlite3.Error) -> str:

@@ -109,6 +109,7 @@ class Store:
         Make everything inside true at once, or nothing of it.
 
         Raises:
+            JournalUnusable: the file is damaged.
             StoreUnreachable: the database did not answer. Before the commit nothing happened; if the commit itself got no
                 answer it may have happened, and every transition is written so that doing it again is safe.
         """
