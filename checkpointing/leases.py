@@ -167,7 +167,7 @@ class Heartbeat:
     """
     Renews a lease in the background while its holder works.
 
-    A renewal that the store does not answer is tried again at the next beat; there are three beats to a lease. When the lease is lost
+    There are three beats to a lease, and a renewal that the store does not answer is tried again after a quarter of a beat. When the lease is lost
     the heartbeat ends: nothing needs to be told, because every write checks the fence.
     """
 
@@ -198,9 +198,11 @@ class Heartbeat:
         self._thread.join()
 
     def _beat(self) -> None:
+        failed = False
         while True:
-            self._poke.wait(self.leases.lease.total_seconds() / 3)
+            self._poke.wait(self.leases.lease.total_seconds() / (12 if failed else 3))
             self._poke.clear()
+            failed = False
             if self._stopped:
                 return
             self._missed = self._paused and not self._busy()
@@ -211,7 +213,7 @@ class Heartbeat:
             except LeaseLost:
                 return
             except StoreUnreachable:
-                continue
+                failed = True
 
 
 @contextmanager
