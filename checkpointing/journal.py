@@ -44,11 +44,13 @@ class Journal:
         saver: LangGraph's checkpointer.
         effects: The effect ledger.
         artefacts: Documents, by digest.
+        closing: Set when it is being closed, for what waits in the background.
     """
 
     def __init__(self, store: Store, *, lease: timedelta, artefacts: str) -> None:
         """Use *store*, whose schema is up to date."""
         self.store = store
+        self.closing = threading.Event()
         self._background: list[threading.Thread] = []
         self.bridge = Bridge()
         self.saver = make_saver(store, self.bridge)
@@ -69,6 +71,7 @@ class Journal:
 
     def close(self) -> None:
         """Wait for the calls under way and give every connection back."""
+        self.closing.set()
         self.bridge.close()
         while self._background:
             self._background.pop().join()

@@ -65,7 +65,9 @@ where thread_id = :thread_id and state = 'running' returning *
 """
 STAND_BY = """
 update runs set state = 'admitted', error = :error, attempts = attempts - :refund, updated_ms = :now
-where thread_id = :thread_id and state = 'running' returning *
+where thread_id = :thread_id and state = 'running' and exists
+    (select 1 from audit where audit.thread_id = runs.thread_id and audit.event = 'run.start' and audit.actor = :owner)
+returning *
 """
 WAKE = """
 update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
@@ -224,7 +226,11 @@ class Runs:
         self._end("run.die", lease, thread_id, DIE, reason=reason, error=error)
 
     def stand_by(self, lease: Lease, thread_id: str, *, error: str | None, refund: bool) -> None:
-        """Leave the run to whoever advances it next and give the lease back; *refund* gives the attempt back too."""
+        """
+        Leave the run to whoever advances it next and give the lease back; *refund* gives the attempt back too.
+
+        A run that this lease did not start is left as it is: the answer to the start may have been lost, or the start itself.
+        """
         self._end("run.stand_by", lease, thread_id, STAND_BY, error=error, refund=int(refund))
 
     def redrive(self, thread_id: str, *, principal: str, reason: str = "") -> Run:
@@ -250,7 +256,7 @@ class Runs:
     def _end(self, name: str, lease: Lease, thread_id: str, sql: str, **values: Any) -> None:
         with self.store.transaction(name) as tx:
             check_fence(tx, lease, to_end=True)
-            if row := tx.one(sql, thread_id=thread_id, **values):
+            if row := tx.one(sql, thread_id=thread_id, owner=lease.owner, **values):
                 _audit(
                     tx,
                     run_from(row),

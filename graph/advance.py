@@ -42,6 +42,7 @@ from checkpointing.errors import (
     RunBusy,
     RunDead,
     Stop,
+    StoreUnreachable,
     TryAgain,
 )
 from checkpointing.leases import Heartbeat
@@ -164,11 +165,11 @@ class Advance:
         lease = holding.lease
         leased: RunnableConfig = {**config, "configurable": {**config["configurable"], LEASE: lease}}
         for number in count():
-            run = self._start(lease, thread_id, config, first=number == 0)
-            todo = self._next_input(lease, run, config)
-            if todo is None:
-                return
+            run = self._start(holding, thread_id, config, first=number == 0)
             try:
+                todo = self._next_input(lease, run, config)
+                if todo is None:
+                    return
                 yield Pass(todo.input, leased, holding.heartbeat)
                 if self._rest(lease, run, config):
                     return
@@ -176,10 +177,15 @@ class Advance:
                 if not self._again(holding, run, error):
                     raise
 
-    def _start(self, lease: Lease, thread_id: str, config: RunnableConfig, *, first: bool) -> Run:
+    def _start(self, holding: Holding, thread_id: str, config: RunnableConfig, *, first: bool) -> Run:
         """Book the attempt, unless this code cannot carry the run on; then the run is left untouched."""
-        self._check_carries(thread_id, config)
-        return self.journal.runs.start(lease, thread_id, head=self.journal.saver.head(thread_id), first=first)
+        runs, lease = self.journal.runs, holding.lease
+        try:
+            self._check_carries(thread_id, config)
+            return runs.start(lease, thread_id, head=self.journal.saver.head(thread_id), first=first)
+        except StoreUnreachable:
+            holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
+            raise
 
     def _next_input(self, lease: Lease, run: Run, config: RunnableConfig) -> _Todo | None:
         """Return what LangGraph is to be given, or end the run and return `None`."""

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from checkpointing import Journal
-from checkpointing.errors import Stop, TryAgain
+from checkpointing.errors import Stop, StoreUnreachable
 from checkpointing.leases import Heartbeat, thread_lease
+
+AGAIN_S = 0.2
+"""How long after a write that storage did not take it is tried again, in seconds."""
 
 
 class Holding:
@@ -39,8 +42,8 @@ class Holding:
         Write down how it ended, once no tool runs under the lease; only the first of several ends counts.
 
         A sync tool cannot be cancelled: given back earlier, the lease would let another worker take its effect for one whose owner is
-        gone. A caller that was cancelled does not wait for that. If the row cannot be written, the lease expires and the next call starts
-        where this one did.
+        gone. A caller that was cancelled does not wait for that. While the row cannot be written it is tried again behind the caller's back,
+        until the journal is closed; the lease expires meanwhile, and the next call starts where this one did.
         """
         if self._over:
             return
@@ -60,10 +63,26 @@ class Holding:
         self.heartbeat.stop()
 
     def _ended(self, write: Callable[[], None]) -> None:
+        if not self._is_written(write):
+            self.journal.in_background(lambda: self._written_later(write), name=f"ending {self.lease.name}")
+
+    def _written_later(self, write: Callable[[], None]) -> None:
+        """Write the end down when the storage is there again: it gives the attempt back, because storage that is away costs none."""
+        while not self.journal.closing.wait(AGAIN_S):
+            if self._is_written(write):
+                return
+        self.heartbeat.stop()
+
+    def _is_written(self, write: Callable[[], None]) -> bool:
+        """Write the end down and stop the heartbeat; `False` if the storage did not take it."""
         try:
             self.executing.wait_idle(self.lease)
-            with suppress(Stop, TryAgain):
+            with suppress(Stop):
                 write()
-        finally:
-            # Whatever went wrong: a lease that is renewed for ever keeps everybody out.
-            self.heartbeat.stop()
+        except StoreUnreachable:
+            return False
+        except BaseException:
+            self.heartbeat.stop()  # a lease that is renewed for ever keeps everybody out
+            raise
+        self.heartbeat.stop()
+        return True

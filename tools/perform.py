@@ -16,7 +16,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,6 +34,7 @@ from checkpointing.errors import (
     KeyInUse,
     KeyMismatch,
     Rejected,
+    StoreUnreachable,
     Unreachable,
 )
 from checkpointing.ledger import Ledger
@@ -68,6 +69,9 @@ class Wait:
 
     time: timedelta
 
+
+KEEPING = (timedelta(milliseconds=100), timedelta(seconds=1), timedelta(seconds=3))
+"""The waits between the tries to record what came of a call, where the storage does not answer."""
 
 T = TypeVar("T")
 Steps = Generator[Call | Wait, Any, T]
@@ -148,10 +152,9 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
         outcome = {"declined": storable(str(no))}
     except Rejected as wrong:
         # After a call that may have happened, a refusal (a revoked API key, say) proves nothing about that call.
-        if tried.doubtful:
-            ledger.doubt(claim, why=storable(str(wrong)))
-        else:
-            ledger.release(claim, why=storable(str(wrong)))
+        say = ledger.doubt if tried.doubtful else ledger.release
+        why = storable(str(wrong))
+        yield from _kept(lambda: say(claim, why=why))
         raise
     except KeyMismatch as other:
         ledger.doubt(claim, why=storable(str(other)))
@@ -167,7 +170,21 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
             raise  # calling again does no harm, so this is a node's error like any other
         ledger.doubt(claim, why=storable(str(unknown)))
         raise EffectUnsettled(f"effect {key!r}: {unknown}; advancing the run asks again with the same key") from unknown
-    return ledger.settle(claim, outcome)
+    return (yield from _kept(lambda: ledger.settle(claim, outcome)))
+
+
+def _kept(record: Callable[[], T]) -> Steps[T]:
+    """
+    Record what came of a call, again and again for a while: it is known here and nowhere else.
+
+    Where the storage stays away the claim stays, and the next one resolves it as the receiver's profile says.
+    """
+    for time in KEEPING:
+        try:
+            return record()
+        except StoreUnreachable:
+            yield Wait(time)
+    return record()
 
 
 @dataclass(slots=True)

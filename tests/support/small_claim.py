@@ -32,7 +32,12 @@ class State(DurableState):
 
 
 def small_claim(
-    journal: Journal, folder: Path, *, receiver: Receiver = KEYED, ttl: timedelta | None = None
+    journal: Journal,
+    folder: Path,
+    *,
+    receiver: Receiver = KEYED,
+    ttl: timedelta | None = None,
+    attempts: int = 9,
 ) -> DurableGraph:
     """
     Load, ask a model, ask a person, pay, notify, close.
@@ -42,6 +47,7 @@ def small_claim(
         folder: where the world keeps its traces.
         receiver: the bank's profile.
         ttl: how long the person has; afterwards the claim counts as approved.
+        attempts: starts without a new checkpoint before the run is a dead letter.
     """
 
     def mark(file: str, text: str) -> None:
@@ -97,7 +103,7 @@ def small_claim(
     builder.add_node("close", close)
     for one, other in zip((START, *NODES), NODES, strict=False):
         builder.add_edge(one, other)
-    return durable(builder, journal, attempts=9)
+    return durable(builder, journal, attempts=attempts)
 
 
 NODES = ("load", "assess", "approve", "pay", "notify", "close")

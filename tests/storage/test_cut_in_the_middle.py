@@ -1,0 +1,88 @@
+"""
+Storage goes away in the middle of each durable write of a run: the caller is told why, nothing is lost, nothing happens twice, no attempt is spent.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from checkpointing import Journal, open_journal, postgres
+from checkpointing.errors import StoreUnreachable, TryAgain
+from checkpointing.postgres import PostgresEngine
+from checkpointing.sqlite import SqliteEngine
+from tests.support.bank import Bank
+from tests.support.outage import Outage
+from tests.support.processes import until
+from tests.support.small_claim import THREAD, act, small_claim
+from tools import perform
+
+SUBMITTING = ["run.admit", "lease.take", "run.start", "checkpoint.put", "checkpoint.put_writes",
+              "effect.claim", "effect.settle", "approval.open", "run.park"]  # fmt: skip
+APPROVING = ["approval.decide", "lease.take", "run.start", "effect.claim", "effect.settle",
+             "checkpoint.put_writes", "checkpoint.put", "run.finish"]  # fmt: skip
+LEASE = timedelta(seconds=5)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits half a minute for a connection."""
+    monkeypatch.setattr(postgres, "WAIT_S", 0.3)
+    monkeypatch.setattr(perform, "KEEPING", (timedelta(milliseconds=50),) * 2)
+
+
+def paid_once(journal: Journal, folder: Path) -> None:
+    run = journal.runs.get(THREAD)
+    assert (run.state, run.error, run.attempts) == ("done", None, 0)
+    assert len(Bank(folder / "bank").executed) == 1
+    assert len(Bank(folder / "post").executed) == 1
+    assert list(journal.audit.verify()) == []
+    assert journal.leases.holder(f"thread:{THREAD}") is None
+
+
+def act_until_done(journal: Journal, folder: Path) -> None:
+    """Do what is left, with one attempt only."""
+    graph = small_claim(journal, folder, attempts=1)
+
+    def acted() -> bool | None:
+        with suppress(TryAgain):
+            if journal.runs.find(THREAD) is None:
+                act(graph, "submit")
+            act(graph, "approve" if journal.approvals.pending(thread_id=THREAD) else "resume")
+            return True if journal.runs.get(THREAD).state == "done" else None
+        return None
+
+    until(acted)
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
+@pytest.mark.parametrize(
+    ("action", "name"), [*(("submit", n) for n in SUBMITTING), *(("approve", n) for n in APPROVING)]
+)
+def test_a_write_that_is_cut(url: str, tmp_path: Path, action: str, name: str, lasting: bool) -> None:
+    with open_journal(url, lease=LEASE) as journal:
+        graph = small_claim(journal, tmp_path, attempts=1)
+        if action == "approve":
+            act(graph, "submit")
+        outage = Outage(url, name, lasting=lasting)
+        with outage.awaited():
+            told = None
+            try:
+                act(graph, action)
+            except StoreUnreachable as error:
+                told = str(error)
+        assert outage.hits == 1
+        assert told is None or place_of(journal) in told
+        assert told or not lasting  # what was away for a moment may go unnoticed
+
+        act_until_done(journal, tmp_path)
+        paid_once(journal, tmp_path)
+
+
+def place_of(journal: Journal) -> str:
+    engine = journal.store.engine
+    assert isinstance(engine, PostgresEngine | SqliteEngine)
+    return engine.place if isinstance(engine, PostgresEngine) else f"journal {engine.path}"
