@@ -62,7 +62,7 @@ class Outage:
     def begin(self) -> None:
         """Take the storage away."""
         if self.url.startswith("sqlite"):
-            _longest_file(ONE_PAGE)
+            longest_file(ONE_PAGE)
             return
         if self.lasting:
             self._let_in(False)
@@ -71,7 +71,7 @@ class Outage:
     def end(self) -> None:
         """Give the storage back."""
         if self.url.startswith("sqlite"):
-            _longest_file(resource.RLIM_INFINITY)
+            longest_file(None)
         elif self.lasting:
             self._let_in(True)
 
@@ -88,6 +88,7 @@ class Outage:
             connection.execute(sql, values)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
-def _longest_file(size_bytes: int) -> None:
-    """Let this process make files this long at most; Python ignores the signal, so a longer write is an error."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, resource.RLIM_INFINITY))
+def longest_file(size_bytes: int | None) -> None:
+    """Let this process make files this long at most, or any; Python ignores the signal, so a longer write is an error."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size_bytes is None else size_bytes, hard))
