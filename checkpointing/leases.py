@@ -46,6 +46,10 @@ HELD_TO_END = HELD.replace("for share", "for update")
 HOLDER = "select owner, fence, expires_ms - :now as left_ms from leases where name = :name and owner is not null"
 
 
+LONG_MS = 600_000
+"""What is left of a lease is rarely more, in milliseconds; rather the clock is behind that of the host which took it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """
@@ -241,7 +245,9 @@ def slot_lease(slot_id: str) -> str:
 def _busy(name: str, holder: Row | None) -> str:
     if holder is None:
         return f"{name} was held a moment ago; try again"
-    return f"{name} is held by {holder['owner']} for another {max(0, int(holder['left_ms']))} ms; it carries on, or try again then"
+    left_ms = max(0, int(holder["left_ms"]))
+    doubt = ", unless this host's clock is behind" if left_ms > LONG_MS else ""
+    return f"{name} is held by {holder['owner']} for another {left_ms} ms{doubt}; it carries on, or try again then"
 
 
 def _lost(lease: Lease) -> str:

@@ -26,6 +26,7 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
 )
+from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -136,6 +137,16 @@ class FencedSaver(BaseCheckpointSaver[str]):
         with self.store.reading() as tx:
             row = tx.one(HEAD, thread_id=thread_id, namespace="")
         return str(row["head"]) if row and row["head"] else ""
+
+    def check_clock(self, thread_id: str, head: str) -> None:
+        """
+        Make sure that a checkpoint written now would follow *head*, before any step runs whose checkpoint would be refused.
+
+        Raises:
+            ClockBehind: this host's clock is behind; nothing was changed.
+        """
+        if (now := str(uuid6())) < head:
+            raise ClockBehind(_behind(thread_id, head, now))
 
     @contextmanager
     def _fenced(
@@ -257,7 +268,11 @@ def _check_head(tx: Tx, thread_id: str, namespace: str, *, parent: str | None, c
             f"thread {thread_id!r}: checkpoint {checkpoint_id} follows {parent}, and the head is {head}; its writer carries on"
         )
     if checkpoint_id < head:
-        raise ClockBehind(
-            f"thread {thread_id!r}: this host's clock is behind the head {head}; a checkpoint {checkpoint_id} written now would be lost. "
-            "Set the clock, or let a host whose clock is right carry on"
-        )
+        raise ClockBehind(_behind(thread_id, head, checkpoint_id))
+
+
+def _behind(thread_id: str, head: str, checkpoint_id: str) -> str:
+    return (
+        f"thread {thread_id!r}: this host's clock is behind the head {head}; a checkpoint {checkpoint_id} written now would be lost. "
+        "Set the clock, or let a host whose clock is right carry on"
+    )

@@ -178,11 +178,13 @@ class Advance:
                     raise
 
     def _start(self, holding: Holding, thread_id: str, config: RunnableConfig, *, first: bool) -> Run:
-        """Book the attempt, unless this code cannot carry the run on; then the run is left untouched."""
+        """Book the attempt, unless this code or this host's clock cannot carry the run on; then the run is left untouched."""
         runs, lease = self.journal.runs, holding.lease
         try:
             self._check_carries(thread_id, config)
-            return runs.start(lease, thread_id, head=self.journal.saver.head(thread_id), first=first)
+            head = self.journal.saver.head(thread_id)
+            self.journal.saver.check_clock(thread_id, head)
+            return runs.start(lease, thread_id, head=head, first=first)
         except StoreUnreachable:
             holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
             raise
