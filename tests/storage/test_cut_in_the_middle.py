@@ -12,13 +12,14 @@ import pytest
 
 from checkpointing import Journal, open_journal, postgres
 from checkpointing.errors import StoreUnreachable, TryAgain
+from checkpointing.leases import holder_of
 from checkpointing.postgres import PostgresEngine
 from checkpointing.sqlite import SqliteEngine
 from tests.support.bank import Bank
 from tests.support.outage import Outage
 from tests.support.processes import until
 from tests.support.small_claim import THREAD, act, small_claim
-from tools import perform
+from tools import Receiver, perform
 
 SUBMITTING = ["run.admit", "lease.take", "run.start", "checkpoint.put", "checkpoint.put_writes",
               "effect.claim", "effect.settle", "approval.open", "run.park"]  # fmt: skip
@@ -86,3 +87,45 @@ def place_of(journal: Journal) -> str:
     engine = journal.store.engine
     assert isinstance(engine, PostgresEngine | SqliteEngine)
     return engine.place if isinstance(engine, PostgresEngine) else f"journal {engine.path}"
+
+
+def test_an_outcome_that_could_not_be_recorded_at_once_is_not_left_to_doubt(url: str, tmp_path: Path) -> None:
+    """This bank has neither keys nor a look-up: what it answered is known to one process, and recorded by it after all."""
+    with open_journal(url, lease=LEASE) as journal:
+        graph = small_claim(journal, tmp_path, receiver=Receiver(), attempts=1)
+        act(graph, "submit")
+        with Outage(url, "effect.settle").awaited():
+            act(graph, "approve")
+
+        assert len(Bank(tmp_path / "bank").calls) == 1
+        paid_once(journal, tmp_path)
+
+
+def test_a_renewal_that_was_cut_once_is_tried_again_and_keeps_the_lease(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = Bank.execute
+    with open_journal(url, lease=timedelta(seconds=3)) as journal:
+        graph = small_claim(journal, tmp_path, attempts=1)
+        act(graph, "submit")
+        outage = Outage(url, "lease.renew")
+
+        def left_ms() -> int:
+            with journal.store.reading() as tx:
+                row = holder_of(tx, f"thread:{THREAD}")
+            return int(row["left_ms"]) if row else 0
+
+        def slowly(bank: Bank, **call: object) -> dict[str, object]:
+            if bank.file.name == "bank":
+                until(lambda: True if outage.hits else None)
+                held = left_ms()
+                assert held > 0
+                until(lambda: True if left_ms() > held else None)  # renewed after all, and never lost
+            return execute(bank, **call)
+
+        monkeypatch.setattr(Bank, "execute", slowly)
+        with outage.awaited():
+            act(graph, "approve")
+
+        assert outage.hits == 1
+        paid_once(journal, tmp_path)
