@@ -25,7 +25,7 @@ from graph import DurableGraph, DurableState, durable, thread
 from nodes import effect_node
 from tests.support.bank import Bank
 from tests.support.points import signal_at
-from tests.support.processes import finish, start, until
+from tests.support.processes import finish, start, stopped, until
 from tests.support.small_claim import LEASE, THREAD, act, one_process, small_claim
 from tools import Receiver
 
@@ -58,11 +58,6 @@ def standing_still(target: Callable[..., None], *arguments: object) -> Iterator[
         yield process
     finally:
         process.kill()
-
-
-def stopped(process: ForkServerProcess) -> bool | None:
-    state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return True if state == "T" else None
 
 
 def goes_on(process: ForkServerProcess) -> None:

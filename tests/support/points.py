@@ -60,26 +60,46 @@ def at(point: str, do: Callable[[], None]) -> None:
         _transactions(reached)
 
 
+def at_point(point: str, what: Callable[[], None], *, nth: int = 1) -> None:
+    """Do *what* when this process reaches *point* for the *nth* time."""
+    at(point, _the_nth_time(what, nth))
+
+
 def signal_at(point: str, signum: signal.Signals, *, nth: int = 1) -> None:
     """Send this process a signal when it reaches *point* for the *nth* time."""
-    left = count(nth, -1)
-    at(point, lambda: os.kill(os.getpid(), signum) if next(left) == 1 else None)
+    at_point(point, lambda: os.kill(os.getpid(), signum), nth=nth)
 
 
 def die_at(point: str, *, nth: int = 1) -> None:
     """Kill this process with SIGKILL when it reaches *point* for the *nth* time."""
-    signal_at(point, signal.SIGKILL, nth=nth)
+    at_point(point, die, nth=nth)
 
 
 def die_after(target: Any, method: str) -> None:
     """Kill this process right after *method* of *target* has returned."""
-    original = getattr(target, method)
+    after(target, method, die)
 
-    def then_die(*args: Any, **kwargs: Any) -> None:
-        original(*args, **kwargs)
-        os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(target, method, then_die)
+def after(target: Any, method: str, what: Callable[[], None], *, nth: int = 1) -> None:
+    """Do *what* when *method* of *target* has returned for the *nth* time, before its caller hears of it."""
+    then_do, original = _the_nth_time(what, nth), getattr(target, method)
+
+    def then(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        then_do()
+        return result
+
+    setattr(target, method, then)
+
+
+def die() -> None:
+    """Kill this process with SIGKILL."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _the_nth_time(what: Callable[[], None], nth: int) -> Callable[[], None]:
+    left = count(nth, -1)
+    return lambda: what() if next(left) == 1 else None
 
 
 def _transactions(reached: Reached) -> None:
