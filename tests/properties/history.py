@@ -33,6 +33,7 @@ STANDS = (
     "before checkpoint.put_writes", "before approval.open", "before run.park", "before run.finish",
 )  # fmt: skip
 """Where a worker that is overtaken stands still, holding no lock."""
+RIVALS = ("after run.start", "after effect.claim", "after effect.settle", "after checkpoint.put")
 
 
 class Short:
@@ -81,6 +82,7 @@ class Event(Short):
         choice: Which approval or checkpoint, or how many seconds.
         amount: What an edit or a rewriting makes of the amount.
         crash: Where the process dies; for `overtaken`, where it stands still.
+        rival: For `overtaken`: where the one that takes over dies; `None` if it carries the run on as far as that goes.
     """
 
     verb: Verb
@@ -88,6 +90,7 @@ class Event(Short):
     choice: int = 0
     amount: int = 5
     crash: Crash | None = None
+    rival: Crash | None = None
 
 
 def operations(name: str, part: Part) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from tests.properties.history import POINTS, STANDS, Crash, Event, Part
+from tests.properties.history import POINTS, RIVALS, STANDS, Crash, Event, Part
 from tests.properties.receiver import MOODS
 from tests.properties.script import memory_folder, written
 from tests.properties.story import Story
@@ -34,8 +34,10 @@ parts = st.builds(
 )
 crashes = st.one_of(
     st.none(),
-    st.builds(Crash, st.sampled_from(POINTS), st.sampled_from([1, 1, 1, 2, 3]), st.sampled_from([60, 60, 60, 0])),
+    st.builds(Crash, st.sampled_from(POINTS), st.sampled_from([1, 1, 1, 2, 3]), st.sampled_from([MINUTE, MINUTE, MINUTE, 0, DAY])),
 )
+standing = st.builds(Crash, st.sampled_from(STANDS), st.sampled_from([1, 1, 2, 3]))
+rivals = st.one_of(st.none(), st.builds(Crash, st.sampled_from(RIVALS), st.sampled_from([1, 1, 2])))
 STEPS = 10
 choices = st.integers(0, 40)
 amounts = st.integers(5, 7)
@@ -132,10 +134,10 @@ class Machine(RuleBasedStateMachine):
         """Take a dead letter up again."""
         self.tell(Event("redrive", crash=crash))
 
-    @rule(what=st.sampled_from(["submit", "decide"]), point=st.sampled_from(STANDS), nth=st.integers(1, 3))
-    def overtaken(self, what: str, point: str, nth: int) -> None:
+    @rule(what=st.sampled_from(["submit", "decide"]), stands=standing, rival=rivals)
+    def overtaken(self, what: str, stands: Crash, rival: Crash | None) -> None:
         """A worker stands still past its lease, is overtaken, and goes on."""
-        self.tell(Event("overtaken", what, crash=Crash(point, nth)))
+        self.tell(Event("overtaken", what, crash=stands, rival=rival))
 
     def tell(self, event: Event) -> None:
         """Tell one event, and leave a script if it breaks a promise."""

@@ -109,7 +109,10 @@ class Story:
         assert first.pid is not None
         held = self._owner()
         self.world.later(int(LEASE.total_seconds()) * 2)
-        self._here(Event("submit"), number, "right")
+        if event.rival:
+            _join(self._start(Event("submit", crash=event.rival), number, "right"))
+        else:
+            self._here(Event("submit"), number, "right")
         before, lost = self.look(), self._owner() != held
         os.kill(first.pid, signal.SIGCONT)
         _join(first)
