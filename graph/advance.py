@@ -138,7 +138,7 @@ class Advance:
             )
         if run.state != "done":  # a join that filled in part is then nothing that is still to run
             check_nodes_exist(self.compiled, config)
-        check_turn(self.compiled.get_state(config), thread_id, turn=run.turn)
+        check_turn(self.compiled.get_state(config), thread_id, turn=run.turn, started=run.head is not None)
         return run
 
     def _admission(self, given: dict[str, Any], thread_id: str, principal: str | None, submission: str) -> Admission:

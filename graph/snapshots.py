@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Interrupt, Send, StateSnapshot
 
@@ -59,16 +60,23 @@ def standing(snapshot: StateSnapshot, *, turn: int) -> Standing:
     )
 
 
-def check_turn(snapshot: StateSnapshot, thread_id: str, *, turn: int) -> None:
+def check_turn(snapshot: StateSnapshot, thread_id: str, *, turn: int, started: bool) -> None:
     """
     Make sure that the head's turn is this one, an earlier one, or none yet.
 
+    Once the run was *started*, a head without a turn is the input's own checkpoint, or one before it.
+
     Raises:
-        GraphChanged: somebody wrote another into the thread by hand; taken for a new turn it would run again what ran.
+        GraphChanged: somebody wrote into the thread by hand; taken for a new turn it would run again what ran.
     """
     values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
     found = values.get("turn")
-    if found is not None and (type(found) is not int or not 0 < found <= turn):
+    if found is None:
+        source = (snapshot.metadata or {}).get("source", "input")
+        forged = started and source != "input" and START not in snapshot.next
+    else:
+        forged = type(found) is not int or not 0 < found <= turn
+    if forged:
         raise GraphChanged(
             f"the head of thread {thread_id!r} carries turn {found!r} and the run is at turn {turn}: somebody wrote into the "
             "thread; the run is untouched"

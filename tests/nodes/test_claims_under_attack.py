@@ -584,3 +584,16 @@ def test_a_forged_turn_is_refused(journal: Journal, bank: Bank, turn: Any) -> No
     with pytest.raises(GraphChanged, match="wrote into the thread"):
         graph.invoke(None, THREAD)
     assert len(bank.calls) == 1
+
+
+def test_a_past_rewritten_before_its_input_is_refused(journal: Journal, bank: Bank) -> None:
+    """Such a branch has no turn; taken for one that is yet to begin, it would be given the input again, and pay a second time."""
+    graph = durable(paying(journal, bank.effect()), journal)
+    graph.invoke({}, THREAD, interrupt_before=["pay"])
+    *_, first = graph.get_state_history(THREAD)
+    branch = graph.compiled.update_state(first.config, {"payment": {}})
+    graph.compiled.invoke(None, branch)
+
+    with pytest.raises(GraphChanged, match="wrote into the thread"):
+        graph.invoke(None, THREAD)
+    assert len(bank.calls) == 1
