@@ -156,6 +156,8 @@ class Actor:
     def travel(self, event: Event) -> None:
         """Go on from an old checkpoint with LangGraph's own graph, after changing what is in it, or not."""
         history = list(self.graph.get_state_history(thread(THREAD)))
+        if event.verb == "rewrite":  # before the input there is nothing that could be carried on: `GraphChanged`
+            history = [old for old in history if "turn" in old.values]
         if not history:
             return
         old = history[event.choice % len(history)].config
