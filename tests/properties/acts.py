@@ -100,10 +100,10 @@ class Actor:
     def act(self, event: Event) -> None:
         """Do what *event* says."""
         match event.verb:
-            case "submit":
-                self.call("submit", lambda: self.graph.invoke(INPUT, thread(THREAD, principal=CLERK)))
-            case "submit_other":
+            case "submit_other" if self.journal.runs.find(THREAD):
                 self.call("submit_other", lambda: self.graph.invoke({"price": 6}, thread(THREAD)))
+            case "submit" | "submit_other":
+                self.call("submit", lambda: self.graph.invoke(INPUT, thread(THREAD, principal=CLERK)))
             case "nudge":
                 self.call("nudge", lambda: self.graph.invoke(None, thread(THREAD)))
             case "decide" | "two" | "own" | "misread":

@@ -17,7 +17,6 @@ from tests.properties.world import CLERK
 
 TRY_AGAIN = {"RunBusy", "EffectBusy", "EffectUnsettled", "ClockBehind"}
 REFUSALS = {
-    "submit_other": {"InputChanged", ""},
     "nudge": {"UnknownThread"},
     "decide": {"AlreadyDecided", "ApprovalExpired", "PayloadChanged", "NotAllowed"},
     "redrive": {"UnknownThread", "InputRefused"},
@@ -75,6 +74,8 @@ class Model:
         """Every call was told something that such a call may be told."""
         for one in attempts:
             allowed = LIFE | REFUSALS.get(one.call, set()) | (OF_AN_EDITED_PAST if self.rewritten else set())
+            if one.call == "submit_other":
+                allowed = {"InputChanged"}
             if event.verb == "overtaken":
                 allowed |= {"LeaseLost", "CheckpointSuperseded"}
             if one.said is not None and one.said not in allowed:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.properties.machine import explore
+from tests.properties.history import Crash, Event, Part
+from tests.properties.machine import DAY, explore
 from tests.properties.model import Broken
+from tests.properties.script import retell
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,6 +36,21 @@ def found(fault: str, *, examples: int) -> Broken:
 @pytest.mark.parametrize(("fault", "promise"), [("last_decision_wins", "G3"), ("settled_is_called_again", "G1")])
 def test_a_planted_fault_is_found(fault: str, promise: str) -> None:
     assert str(found(fault, examples=100)).startswith(promise)
+
+
+@pytest.mark.parametrize(
+    ("fault", "promise", "event"),
+    [
+        ("no_fence", "G7", Event("overtaken", "submit", crash=Crash("before checkpoint.put"))),
+        ("keys_live_for_ever", "G1", Event("submit", crash=Crash("executed", then_s=DAY))),
+    ],
+)
+def test_a_rare_fault_is_seen_where_it_shows(fault: str, promise: str, event: Event) -> None:
+    """Drawn, these are rare: two things must come together."""
+    retell("sqlite", [Part("chain"), Part("chain")], [event])
+
+    with pytest.raises(Broken, match=promise):
+        retell("sqlite", [Part("chain"), Part("chain")], [event], fault=fault)
 
 
 def test_what_was_found_is_told_again_by_its_script(tmp_path: Path) -> None:
