@@ -6,12 +6,14 @@ Never imports langgraph. An effect is declared here and placed in a graph by `no
 
 from checkpointing.errors import Declined, KeyInUse, KeyMismatch, Rejected, Unreachable
 from tools.effect import Effect, effect
+from tools.executed import Executed
 from tools.receiver import Receiver
 from tools.reissuing import reissue
 
 __all__ = [
     "Declined",
     "Effect",
+    "Executed",
     "KeyInUse",
     "KeyMismatch",
     "Receiver",

@@ -11,16 +11,34 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from datetime import datetime
+from typing import Any, NoReturn, Protocol
 
 from checkpointing.errors import UnguardedEffect
+from tools.executed import Executed
 from tools.receiver import Receiver
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 ToolFunction = Callable[..., Any]
 """A sync or async function that takes keywords only and returns JSON; `tools.perform` checks what it returned."""
+
+
+class Listing(Protocol):
+    """What a receiver executed, page by page."""
+
+    def __call__(self, *, since: datetime | None) -> Iterator[Executed]:
+        """Yield what was executed since then, or ever, in the receiver's order; `Unreachable` ends it."""
+        ...
+
+
+class Retrieval(Protocol):
+    """One execution by the receiver's own id."""
+
+    def __call__(self, *, executed_id: str) -> Executed | None:
+        """Return it, or `None` if the receiver has no such one; `Unreachable` if it does not say."""
+        ...
 
 
 @dataclass(slots=True)
@@ -36,6 +54,8 @@ class Effect:
         volatile: Arguments that do not take part in the digest (a trace id, say).
         cost: What one call costs in minor units, from its arguments; recorded with the claim.
         find: What the receiver knows of a key, or `None`: the look-up, where it has one.
+        executed: What the receiver executed, where it has a list; reconciliation compares it with the ledger.
+        retrieve: One execution by its id, where the receiver tells.
     """
 
     name: str
@@ -45,6 +65,8 @@ class Effect:
     volatile: frozenset[str] = frozenset()
     cost: Callable[[Mapping[str, Any]], int] | None = None
     find: ToolFunction | None = field(default=None)
+    executed: Listing | None = field(default=None)
+    retrieve: Retrieval | None = field(default=None)
 
     def __call__(self, *_args: object, **_arguments: object) -> NoReturn:
         """Refuse: a direct call has no claim, so a crash in it could not be told from one that never began."""
@@ -69,6 +91,25 @@ class Effect:
         claim, an aware datetime by the journal's clock: no call that is in doubt was made before.
         """
         self.find = function
+        return function
+
+    def listing(self, function: Listing) -> Listing:
+        """
+        Declare *function* as the list of what the receiver executed; use it as a decorator.
+
+        It gets `since` and yields `Executed`, lazily, so that nobody has to hold the whole list. It raises `Unreachable` rather than
+        end early: what is not in a list that ended counts as not executed.
+        """
+        self.executed = function
+        return function
+
+    def retrieval(self, function: Retrieval) -> Retrieval:
+        """
+        Declare *function* as the way to one execution by the receiver's own id; use it as a decorator.
+
+        It gets `executed_id` and returns an `Executed`, or `None` if there is none. It is asked before anything is called missing.
+        """
+        self.retrieve = function
         return function
 
     @property

@@ -12,20 +12,27 @@ What the receiver says decides what becomes of the claim in the ledger:
 
 Stripe stores a 500 under its key and answers it again for as long as it remembers the key, even where the transfer was made.
 So after a 5xx the transfer is looked up; found, it is the outcome. The SDK's own retries are off: retrying is the ledger's.
+
+Stripe lists transfers newest first. It does not list keys, so the key stands in the transfer's metadata; a transfer without one is somebody else's.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import stripe
 
 from checkpointing.errors import Declined, KeyInUse, KeyMismatch, Rejected, ToolError, Unreachable
 from tools.effect import Effect, effect
+from tools.executed import Executed
 from tools.receivers import STRIPE
+
+PAGE = 100
+"""How many transfers Stripe lists at a time, at most."""
 
 DECLINING_CODES = frozenset({
     "account_closed",
@@ -73,6 +80,19 @@ def pay_effect(*, api_key: str, base_url: str | None = None, timeout_s: float = 
             # Never `Rejected`: a question that was refused says nothing about the payment.
             raise Unreachable(_said(error)) from error
 
+    @pay.listing
+    def transfers(*, since: datetime | None) -> Iterator[Executed]:
+        return _listed(client, since)
+
+    @pay.retrieval
+    def transfer(*, executed_id: str) -> Executed | None:
+        try:
+            return _executed(client.v1.transfers.retrieve(executed_id).to_dict())
+        except stripe.StripeError as error:
+            if _code(error) == "resource_missing":
+                return None
+            raise Unreachable(_said(error)) from error
+
     return pay
 
 
@@ -98,6 +118,29 @@ def _found(client: stripe.StripeClient, key: str) -> dict[str, Any] | None:
     return next(map(_outcome, made), None)
 
 
+def _listed(client: stripe.StripeClient, since: datetime | None) -> Iterator[Executed]:
+    """Yield the transfers made since then, newest first, holding one page of them. A question that was refused is doubt, too."""
+    asked: dict[str, Any] = {"limit": PAGE}
+    if since is not None:
+        asked["created"] = {"gte": int(since.timestamp())}  # in whole seconds: rather one too many than one too few
+    try:
+        for transfer in client.v1.transfers.list(asked).auto_paging_iter():  # type: ignore[arg-type]  # built by hand
+            yield _executed(transfer.to_dict())
+    except stripe.StripeError as error:
+        raise Unreachable(_said(error)) from error
+
+
+def _executed(transfer: Mapping[str, Any]) -> Executed:
+    metadata = transfer["metadata"]
+    return Executed(
+        id=transfer["id"],
+        at=datetime.fromtimestamp(transfer["created"], UTC),
+        outcome=_outcome(transfer),
+        key=metadata.get("counterfoil_key"),
+        identity=metadata.get("claim_id"),
+    )
+
+
 def _made_all_the_same(client: stripe.StripeClient, key: str, error: stripe.StripeError) -> dict[str, Any]:
     """Return the payment that was made although the answer was a 5xx; else raise what *error* means."""
     found = None
@@ -115,7 +158,7 @@ def _outcome(transfer: Mapping[str, Any]) -> dict[str, Any]:
         "amount": transfer["amount"],
         "currency": transfer["currency"].upper(),
         "payee": transfer["destination"],
-        "claim_id": transfer["metadata"]["claim_id"],
+        "claim_id": transfer["metadata"].get("claim_id"),
     }
 
 

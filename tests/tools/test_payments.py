@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -223,3 +225,73 @@ def test_a_refused_lookup_is_doubt_and_never_rejected(sandbox: SandboxProcess, a
     assert stranger.find
     with pytest.raises(Unreachable):
         stranger.find(**arguments)
+
+
+def test_the_list_has_what_was_paid_newest_first_and_whose_it_is(
+    pay: Effect, client: stripe.StripeClient, arguments: dict[str, Any], claim_id: str, key: str
+) -> None:
+    paid = pay.function(**arguments)
+    client.v1.transfers.create({"amount": 1, "currency": "eur", "destination": "acct_else"})
+
+    assert pay.executed
+    foreign, ours = itertools.islice(pay.executed(since=None), 2)
+    assert (ours.id, ours.key, ours.identity, ours.outcome) == (paid["id"], key, claim_id, paid)
+    assert (foreign.key, foreign.identity, foreign.outcome["amount"]) == (None, None, 1)
+    assert ours.at.tzinfo is not None
+
+
+def test_the_list_is_read_a_page_at_a_time_as_far_as_somebody_asks(
+    pay: Effect, client: stripe.StripeClient, control: SandboxControl, arguments: dict[str, Any]
+) -> None:
+    for _ in range(101):
+        client.v1.transfers.create({"amount": 1, "currency": "eur", "destination": "acct_else"})
+    before = len(control.calls())
+    assert pay.executed
+    listed = pay.executed(since=None)
+
+    assert len(control.calls()) == before
+    assert len({one.id for one in itertools.islice(listed, 100)}) == 100
+    assert len(control.calls()) == before + 1
+    next(listed)
+    assert len(control.calls()) == before + 2
+
+
+def test_the_list_begins_where_it_is_told_to(pay: Effect, arguments: dict[str, Any]) -> None:
+    pay.function(**arguments)
+
+    assert pay.executed
+    assert list(pay.executed(since=datetime.now(UTC) + timedelta(days=1))) == []
+    assert len(list(pay.executed(since=datetime.now(UTC) - timedelta(days=1)))) > 0
+
+
+def test_a_list_that_breaks_off_never_looks_like_its_end(
+    pay: Effect, client: stripe.StripeClient, control: SandboxControl
+) -> None:
+    for _ in range(101):
+        client.v1.transfers.create({"amount": 1, "currency": "eur", "destination": "acct_else"})
+    assert pay.executed
+    listed = pay.executed(since=None)
+    next(listed)
+    control.fault("transfers", "drop_before", method="GET")
+
+    with pytest.raises(Unreachable):
+        list(listed)
+
+
+def test_one_payment_is_retrieved_by_its_id(
+    pay: Effect, sandbox: SandboxProcess, control: SandboxControl, arguments: dict[str, Any]
+) -> None:
+    paid = pay.function(**arguments)
+
+    assert pay.retrieve
+    found = pay.retrieve(executed_id=paid["id"])
+    assert found
+    assert found.outcome == paid
+    assert pay.retrieve(executed_id="tr_none") is None
+    control.fault("transfers", "drop_before", method="GET")
+    with pytest.raises(Unreachable):
+        pay.retrieve(executed_id=paid["id"])
+    stranger = pay_effect(api_key="pk_test_1", base_url=sandbox.url)
+    assert stranger.retrieve
+    with pytest.raises(Unreachable):
+        stranger.retrieve(executed_id=paid["id"])
