@@ -82,11 +82,7 @@ def outside_of(settings: Settings) -> Outside:
     return Outside(
         claims=ClaimsSystem(settings.claims_url, settings.timeout_seconds),
         assess=make_assessor(settings.model),
-        pay=pay_effect(
-            api_key=settings.stripe_key.get_secret_value(),
-            base_url=settings.stripe_url,
-            timeout_s=settings.timeout_seconds,
-        ),
+        pay=payments_of(settings),
         notify=notify_effect(
             api_key=settings.mail_key.get_secret_value(),
             sender=settings.mail_sender,
@@ -99,6 +95,15 @@ def outside_of(settings: Settings) -> Outside:
 def effects_of(outside: Outside) -> dict[str, Effect]:
     """Return the effects of the claims agent by name, for commands that work on one."""
     return {effect.name: effect for effect in (outside.pay, outside.notify)}
+
+
+def payments_of(settings: Settings) -> Effect:
+    """Return the effect `pay` alone."""
+    return pay_effect(
+        api_key=settings.stripe_key.get_secret_value(),
+        base_url=settings.stripe_url,
+        timeout_s=settings.timeout_seconds,
+    )
 
 
 def _sqlite_file(url: str) -> Path | None:

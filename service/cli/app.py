@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from service.cli import decisions, effects, outside, runs, sandbox
+from service.cli import decisions, effects, outside, reconcile, runs, sandbox
 from service.cli.options import Given
 
 HELP = """
@@ -30,7 +30,7 @@ The journal is where COUNTERFOIL_URL or --url says, by default counterfoil.db he
 EXITS = """\
 Exit codes:
   0  done, or parked (it says what it waits for)
-  1  something is wrong: a fault in the audit, a dead letter, an error of a node
+  1  something is wrong: a fault in the audit, a difference to a receiver, a dead letter, an error of a node
   2  bad input: an unknown id, a malformed file, a wrong setting; nothing was changed
   3  not allowed, too late, or somebody was faster
   4  busy or unreachable: try again
@@ -64,6 +64,7 @@ def command_line() -> typer.Typer:
         (decisions.edit, "edit", DECISIONS),
         (decisions.withdraw, "withdraw", DECISIONS),
         (outside.demo, "demo", WORLD),
+        (reconcile.reconcile, "reconcile", RECORD),
     ):
         _add(app, name, function, panel)
     app.add_typer(_sandbox(), rich_help_panel=WORLD)

@@ -2,7 +2,7 @@
 How a command ends: an exit code that a script can act on, and one line that says what happened.
 
     0   done, or parked: nothing is wrong
-    1   something is wrong: a fault in the audit, a dead letter, an error of a node
+    1   something is wrong: a fault in the audit, a difference to a receiver, a dead letter, an error of a node
     2   bad input: an unknown id, a malformed file, a wrong setting; nothing was changed
     3   not allowed, too late, or somebody was faster
     4   busy or unreachable: the same command works later

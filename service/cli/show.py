@@ -47,7 +47,7 @@ def stderr() -> Console:
 
 def runs_table(runs: Iterable[Run], at: Situation) -> Table:
     """Show runs, a row each; one that is running on paper only says so."""
-    table = _table("thread", "state", "why", "submitted by", "last change (UTC)")
+    table = empty_table("thread", "state", "why", "submitted by", "last change (UTC)")
     for run in runs:
         why = words.why(run) or words.short(run.error or "", 60)
         gone = run.state == "running" and at.holder(run.thread_id) is None
@@ -63,7 +63,7 @@ def runs_table(runs: Iterable[Run], at: Situation) -> Table:
 
 def approvals_table(approvals: Iterable[Approval], *, now: datetime) -> Table:
     """Show what waits for a decision, what expires first in front."""
-    table = _table("approval", "thread", "name", "what is asked", "takes", "expires (UTC)")
+    table = empty_table("approval", "thread", "name", "what is asked", "takes", "expires (UTC)")
     table.columns[0].no_wrap = True
     for one in approvals:
         table.add_row(
@@ -79,7 +79,7 @@ def approvals_table(approvals: Iterable[Approval], *, now: datetime) -> Table:
 
 def every_approval_table(approvals: Iterable[Approval]) -> Table:
     """Show approvals, decided or not, first asked first."""
-    table = _table("approval", "thread", "what is asked", "how it stands", "asked, decided (UTC)")
+    table = empty_table("approval", "thread", "what is asked", "how it stands", "asked, decided (UTC)")
     table.columns[0].no_wrap = True
     for one in approvals:
         table.add_row(
@@ -94,7 +94,7 @@ def every_approval_table(approvals: Iterable[Approval]) -> Table:
 
 def effects_table(effects: Iterable[EffectRecord]) -> Table:
     """Show effects, in the order they were claimed."""
-    table = _table("effect and its outcome", "state", "calls", "replays", "claimed (UTC)")
+    table = empty_table("effect and its outcome", "state", "calls", "replays", "claimed (UTC)")
     for one in effects:
         outcome = "" if one.outcome is None else words.value(one.effect, one.outcome, "")
         table.add_row(
@@ -130,9 +130,23 @@ def show_advice(console: Console, said: Advice) -> None:
         console.print(Text(f"  {command}", "bold"), soft_wrap=True)
 
 
+def empty_table(*columns: str) -> Table:
+    """Return a table in the style of all of them, without rows."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
 def _steps_table(line: Timeline, *, now: datetime) -> Table:
     again = any(step.attempts > 1 for step in line.steps)
-    table = _table("step", "node", "changed", *(["starts"] if again else []), "effects, approvals, waits")
+    table = empty_table("step", "node", "changed", *(["starts"] if again else []), "effects, approvals, waits")
     table.columns[0].justify = "right"
     table.columns[2].max_width = WIDEST_CHANGE
     for step in line.steps:
@@ -175,16 +189,3 @@ def _expiry(one: Approval, now: datetime) -> str:
 
 def _state(state: str) -> Text:
     return Text(state.replace("_", " "), STYLES.get(state, ""))
-
-
-def _table(*columns: str) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        header_style="bold",
-    )
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table

@@ -39,6 +39,7 @@ COMMANDS = (
     "demo",
     "sandbox",
     "sandbox later",
+    "reconcile",
     "effects list",
     "effects show",
     "effects resolve",

@@ -21,7 +21,13 @@ from unittest.mock import patch
 T = TypeVar("T")
 
 
-PRELOADED = ["tests.support.small_claim", "tests.support.real_claim", "tests.properties.acts"]
+PRELOADED = [
+    "service.cli.app",
+    "tests.properties.acts",
+    "tests.support.real_claim",
+    "tests.support.sandboxes",
+    "tests.support.small_claim",
+]
 """What is imported before anything is forked."""
 
 

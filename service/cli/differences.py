@@ -1,0 +1,207 @@
+"""
+What a reconciliation found, for people and as JSON. Neither holds all of it: people get the first of each kind, JSON is written as it is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from shlex import quote
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from service.cli import show, words
+from service.findings import DIFFERENCES
+from service.scratch import Scratch
+
+SHOWN = 50
+"""How many findings of a kind people are shown."""
+
+HEADINGS = {
+    "missing": "Settled here, missing there",
+    "unknown": "Executed there, unknown here",
+    "unsettled": "Executed there, not settled here",
+    "differs": "The two sides do not agree",
+    "twice": "Executed more than once",
+    "in_progress": "In progress, or too young to be judged; no difference yet",
+}
+
+NEXT = {
+    "missing": "Ask the receiver what became of it: the run went on as if it had happened. What is on record here:",
+    "unknown": (
+        "It cannot be adopted: nobody here knows what it was for. Another journal may use the same account; "
+        "else somebody else executed it, or a record was lost. Where its slot is known, see:"
+    ),
+    "unsettled": "The receiver has executed it. To settle it with that, so that its run goes on and it is not done again:",
+    "differs": "Find out at the receiver which side is right; what is on record here stays as it is:",
+    "twice": "Take back at the receiver what is too much. What is on record here:",
+    "in_progress": "Compare again in some minutes.",
+}
+
+UNFIT = "Its facts are not those that were asked for, so a person must say what happened:"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """
+    What was compared of one effect.
+
+    Attributes:
+        executed: How many executions its receiver listed.
+        foreign: How many of these nobody can tell from other people's.
+    """
+
+    effect: str
+    executed: int
+    foreign: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """
+    How a reconciliation ended.
+
+    Attributes:
+        since: The begin of the window; `None`: everything.
+        scratch: Has the findings.
+    """
+
+    since: datetime | None
+    listed: tuple[Listed, ...]
+    scratch: Scratch
+
+    @property
+    def left(self) -> int:
+        """How many differences are left."""
+        return sum(
+            count for (kind, adopted), count in self.scratch.totals().items() if kind in DIFFERENCES and not adopted
+        )
+
+
+def print_document(report: Report) -> None:
+    """Write the report as one JSON document, a finding at a time."""
+    totals = report.scratch.totals()
+    head = {
+        "since": report.since.isoformat() if report.since else None,
+        "agrees": report.left == 0,
+        "differences": report.left,
+        "adopted": sum(count for (_, adopted), count in totals.items() if adopted),
+        "in_progress": totals.get(("in_progress", False), 0),
+        "listed": [{"effect": one.effect, "executed": one.executed, "not_ours": one.foreign} for one in report.listed],
+    }
+    typer.echo(json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}") + ',\n  "findings": [', nl=False)
+    separator = "\n"
+    for _, finding in report.scratch.findings():
+        typer.echo(f"{separator}    {json.dumps(finding, ensure_ascii=False)}", nl=False)
+        separator = ",\n"
+    typer.echo("\n  ]\n}")
+
+
+def print_report(report: Report, principal: str | None) -> None:
+    """Show the report to a person, with what to do next."""
+    console = show.stdout()
+    totals = report.scratch.totals()
+    for kind, heading in HEADINGS.items():
+        if count := totals.get((kind, False), 0):
+            _show_kind(console, report.scratch, kind, f"{heading} ({count})", principal)
+    if count := totals.get(("unsettled", True), 0):
+        _show_adopted(console, report.scratch, count)
+    for one in report.listed:
+        console.print(Text(_compared(one, report.since)), soft_wrap=True)
+    left = report.left
+    console.print(
+        "The ledger and its receivers agree." if not left else f"{left} differences." if left > 1 else "1 difference."
+    )
+
+
+def _show_kind(console: Console, scratch: Scratch, kind: str, heading: str, principal: str | None) -> None:
+    rows = [finding for _, finding in islice(scratch.findings(kind), SHOWN + 1)]
+    console.print(Text(heading, "yellow" if kind == "in_progress" else "bold red"))
+    table = show.empty_table("effect, and what is the matter", "here", "there")
+    for finding in rows[:SHOWN]:
+        why = "".join(f"\n  {line}" for line in _why(finding))
+        table.add_row(
+            Text.assemble(finding["key"] or finding["effect"], (why, "dim")),
+            Text("\n".join(_here(finding))),
+            Text("\n".join(_there(finding))),
+        )
+    console.print(table)
+    if len(rows) > SHOWN:
+        console.print(f"These are the first {SHOWN}; --json has them all.")
+    fit = [finding for finding in rows[:SHOWN] if not (kind == "unsettled" and finding["differences"])]
+    if fit:
+        _show_next(console, NEXT[kind], _commands(kind, fit, principal))
+    if unfit := [finding for finding in rows[:SHOWN] if finding not in fit]:
+        _show_next(
+            console, UNFIT, [f"counterfoil effects resolve {quote(f['key'])} --happened JSON --as NAME" for f in unfit]
+        )
+    console.print()
+
+
+def _show_adopted(console: Console, scratch: Scratch, count: int) -> None:
+    console.print(Text(f"Adopted ({count}): settled with what the receiver executed", "green"))
+    rows = [finding for _, finding in islice(scratch.findings("unsettled", adopted=True), SHOWN)]
+    for finding in rows:
+        console.print(Text(f"  {finding['key']}: {', '.join(_there(finding))}"), soft_wrap=True)
+    if count > SHOWN:
+        console.print(f"These are the first {SHOWN}; --json has them all.")
+    if ready := dict.fromkeys(thread_id for finding in rows for thread_id in finding.get("ready", ())):
+        _show_next(console, "To carry their runs on:", [f"counterfoil resume {quote(one)}" for one in ready])
+    console.print()
+
+
+def _show_next(console: Console, what: str, commands: list[str]) -> None:
+    console.print(Text(what), soft_wrap=True)
+    for command in commands:
+        console.print(Text(f"  {command}", "bold"), soft_wrap=True)
+
+
+def _commands(kind: str, findings: list[dict[str, Any]], principal: str | None) -> list[str]:
+    """Return the commands that take these findings on, each once."""
+    if kind == "unsettled":
+        return [f"counterfoil reconcile --fix --as {quote(principal or 'NAME')}"]
+    if kind == "in_progress":
+        return []
+    keys = dict.fromkeys(str(finding["slot_key"]) for finding in findings if finding["slot_key"])
+    return [f"counterfoil effects show {quote(key)}" for key in keys]
+
+
+def _here(finding: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the ledger has."""
+    if finding["state"] is None:
+        yield "nothing"
+        return
+    yield str(finding["state"]).replace("_", " ")
+    if finding["recorded"] is not None:
+        yield words.value(finding["effect"], finding["recorded"], "")
+
+
+def _there(finding: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the receiver has."""
+    executed = finding["executed"]
+    if executed is None:
+        yield "nothing"
+        return
+    yield words.value(finding["effect"], executed["outcome"], "")
+    yield f"{words.instant(datetime.fromisoformat(executed['at']))} UTC"
+
+
+def _why(finding: Mapping[str, Any]) -> Iterator[str]:
+    yield finding["why"]
+    for one in finding["differences"]:
+        yield f"{one['field']}: {one['here']} → {one['there']}"
+
+
+def _compared(one: Listed, since: datetime | None) -> str:
+    """Say what was compared, and what could not be."""
+    window = f" since {words.instant(since)} UTC" if since else ""
+    said = f"{one.effect}: its receiver lists {one.executed} executed{window}"
+    if one.foreign:
+        said += f", {one.foreign} of them without a key or an identity of ours: only the ledger's own were looked for among them"
+    return said + "."

@@ -1,0 +1,132 @@
+"""The command that compares the ledger with what the receivers say they executed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import typer
+from rich.status import Status
+from rich.text import Text
+
+from checkpointing import Journal
+from checkpointing.clock import from_ms
+from checkpointing.errors import NotAllowed, UnknownThread
+from service.cli import show, window
+from service.cli.differences import Listed, Report, print_document, print_report
+from service.cli.exits import Exit, ending
+from service.cli.options import As, AsJson, settings_of
+from service.reconcile import Comparison, Progress, adopted, read_lists
+from service.scratch import Scratch, scratch
+from service.wiring import opened, payments_of
+from tools.effect import Effect
+
+TOLD_EVERY = 10_000
+
+
+@ending
+def reconcile(
+    context: typer.Context,
+    *,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN", help="Only what was executed or settled since: 7d, 2026-03-01, 2026-03-01T08:00 (UTC)."
+        ),
+    ] = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Settle what the receiver executed and nobody here settled; takes --as.")
+    ] = False,
+    principal: As = None,
+    grace: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="What is younger than this may still be under way and is no difference."),
+    ] = "5m",
+    as_json: AsJson = False,
+) -> None:
+    """
+    Compare the ledger with the payment provider's own list of what it executed.
+
+    Found are: what is settled here and missing there; what was executed there and is unknown here, or claimed, in doubt or released;
+    amounts, currencies and payees that differ; and two executions for one slot. What a worker is executing now, or what is younger than
+    --grace, is shown as in progress and is no difference.
+
+    With --fix an effect that the receiver executed, and that is not settled here, is settled with what the receiver says; whoever --as
+    names answers for it in the audit, and every run that waits for it is ready. Nothing else is changed: what is missing, unknown,
+    different or there twice takes a person, and the report says what to do. If the receiver does not answer to the end of its list,
+    nothing is reported and nothing is changed.
+
+    Exit code 1 if anything differs (with --fix: if anything is left), 0 if all agrees, 4 if the receiver did not answer.
+
+    Example: counterfoil reconcile --since 7d --fix --as operator-3
+    """
+    who = _answerable(principal) if fix else None
+    patience = window.duration(grace, option="--grace")
+    settings = settings_of(context)
+    with opened(settings, must_exist=True) as journal, scratch() as found:
+        begin = None if since is None else window.since(since, option="--since", now=from_ms(journal.store.now_ms()))
+        report = _compared(journal, [payments_of(settings)], found, since=begin, grace=patience, fix=who)
+        if as_json:
+            print_document(report)
+        else:
+            print_report(report, principal)
+        if report.left:
+            raise typer.Exit(Exit.WRONG)
+
+
+def _compared(
+    journal: Journal,
+    effects: list[Effect],
+    found: Scratch,
+    *,
+    since: datetime | None,
+    grace: timedelta,
+    fix: str | None,
+) -> Report:
+    """Compare, and with a principal to answer for it adopt; every finding is in the scratch before the first is changed or shown."""
+    with show.stderr().status("listing") as status:
+        progress = _teller(status)
+        read_lists(effects, found, since=since, progress=progress)
+        for effect in effects:
+            comparison = Comparison(journal, effect, found, since, grace, progress)
+            for finding in comparison.findings():
+                found.found(finding.kind, finding.document())
+        if fix is not None:
+            _fix(journal, found, fix, progress)
+    return Report(since, tuple(Listed(effect.name, *found.counts(effect.name)) for effect in effects), found)
+
+
+def _fix(journal: Journal, found: Scratch, principal: str, progress: Progress) -> None:
+    for count, (number, finding) in enumerate(found.findings("unsettled"), start=1):
+        after = adopted(journal, finding, principal=principal)
+        if after["adopted"]:
+            after["ready"] = _ready(journal, after)
+        found.change(number, after["kind"], after, adopted=after["adopted"])
+        progress("adopting", count)
+
+
+def _ready(journal: Journal, finding: dict[str, list[str]]) -> list[str]:
+    """Return the threads that `resume` carries on now: those that were woken, and the effect's own where its run is not at rest."""
+    threads = list(finding["woken"])
+    try:
+        own = journal.runs.get(str(finding["thread_id"]))
+    except UnknownThread:
+        return threads  # a raw graph has effects and no run
+    return sorted({*threads, *([own.thread_id] if own.state in ("admitted", "running") else [])})
+
+
+def _answerable(principal: str | None) -> str:
+    if principal is None or not principal.strip():
+        raise NotAllowed("reconcile --fix needs --as NAME: who answers for what is settled? Nothing was changed")
+    return principal.strip()
+
+
+def _teller(status: Status) -> Progress:
+    """Return what shows how far the work is; where nobody watches a terminal, a line now and then."""
+
+    def tell(what: str, count: int) -> None:
+        status.update(f"{what}: {count:,}")
+        if count % TOLD_EVERY == 0:
+            status.console.print(Text(f"  {what}: {count:,}"), soft_wrap=True)
+
+    return tell
