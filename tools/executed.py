@@ -21,6 +21,7 @@ class Executed:
         outcome: What the tool would have returned for it, as far as the list says; a name that it shares with the arguments means the same.
         key: The key it came with; `None` where the receiver does not say, or somebody else executed it.
         identity: What `once=` returns for it; `None` for an effect without one, and for what is not ours.
+        taken_back: The receiver undid all of it later: a payment that was reversed.
     """
 
     id: str
@@ -28,3 +29,4 @@ class Executed:
     outcome: Mapping[str, Any]
     key: str | None = None
     identity: str | None = None
+    taken_back: bool = False

@@ -3,18 +3,27 @@ The effect `notify`: one e-mail a slot, over a mail service that speaks Resend's
 
 Resend keeps a key for 24 hours and stores successes only, so a repeat after an error is tried anew. It has no business no:
 what it takes it delivers or bounces later. It has a look-up by id only, not by key, so there is no `lookup` here.
+
+Its list is newest first and has no keys: a message in it is known by its id alone. So a comparison finds a message that is recorded here and
+was never taken there; one that was sent twice, or by nobody here, looks like other people's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from checkpointing.errors import KeyInUse, KeyMismatch, Rejected, Unreachable
 from tools.effect import Effect, effect
+from tools.executed import Executed
 from tools.receivers import RESEND
 from tools.wire import Answer, call
 
 RESEND_URL = "https://api.resend.com"
+PAGE = 100
+"""How many messages Resend lists at a time, at most."""
 
 
 def notify_effect(*, api_key: str, sender: str, base_url: str = RESEND_URL, timeout_s: float = 10.0) -> Effect:
@@ -36,7 +45,52 @@ def notify_effect(*, api_key: str, sender: str, base_url: str = RESEND_URL, time
         )
         return {"id": _message_id(answer)}
 
+    def asked(path: str) -> Answer:
+        return call("GET", f"{base_url}{path}", headers={"Authorization": f"Bearer {api_key}"}, timeout_s=timeout_s)
+
+    @notify.listing
+    def messages(*, since: datetime | None) -> Iterator[Executed]:
+        after: dict[str, str] = {}
+        while True:
+            page = _page(asked(f"/emails?{urlencode({'limit': PAGE, **after})}"))
+            for message in page["data"]:
+                executed = _executed(message)
+                if since is not None and executed.at < since:
+                    return
+                yield executed
+            if not page.get("has_more"):
+                return
+            after = {"after": page["data"][-1]["id"]}
+
+    @notify.retrieval
+    def message(*, executed_id: str) -> Executed | None:
+        answer = asked(f"/emails/{quote(executed_id, safe='')}")
+        # An id that is none at all is refused as malformed: there is no such message either.
+        return None if answer.status in {404, 422} else _executed(_told(answer))
+
     return notify
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    """Return what a question was answered with. One that was refused says nothing about what was sent."""
+    if answer.status != 200 or not isinstance(answer.body, dict):
+        raise Unreachable(f"the mail service answered {answer.status} {answer.text('name')}: {answer.text('message')}")
+    return answer.body
+
+
+def _page(answer: Answer) -> dict[str, Any]:
+    page = _told(answer)
+    if not isinstance(page.get("data"), list) or (page.get("has_more") and not page["data"]):
+        raise Unreachable("the mail service answered with what is no list of messages")
+    return page
+
+
+def _executed(message: Mapping[str, Any]) -> Executed:
+    try:
+        message_id, at = str(message["id"]), datetime.fromisoformat(message["created_at"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unreachable(f"the mail service lists a message without id or time: {error}") from error
+    return Executed(id=message_id, at=at.replace(tzinfo=at.tzinfo or UTC), outcome={"id": message_id})
 
 
 def _message_id(answer: Answer) -> str:

@@ -138,6 +138,7 @@ def _executed(transfer: Mapping[str, Any]) -> Executed:
         outcome=_outcome(transfer),
         key=metadata.get("counterfoil_key"),
         identity=metadata.get("claim_id"),
+        taken_back=bool(transfer.get("reversed")),
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
 from checkpointing.errors import KeyInUse, KeyMismatch, Rejected, ToolError, Unreachable
+from tools import messages
 from tools.effect import Effect
 from tools.messages import notify_effect
 from tools.receivers import RESEND
@@ -202,3 +205,57 @@ def test_a_wrong_page_is_refused(sandbox: SandboxProcess, asked: str) -> None:
     answer = httpx.get(f"{sandbox.url}/emails?{asked}", headers={"Authorization": "Bearer re_1"})
 
     assert (answer.status_code, answer.json()["name"]) == (422, "validation_error")
+
+
+def test_the_list_has_what_was_sent_newest_first_and_knows_it_by_its_id_alone(
+    notify: Effect, arguments: dict[str, Any], key: str
+) -> None:
+    first = notify.function(**arguments)
+    second = notify.function(**{**arguments, "key": f"{key}-2"})
+
+    assert notify.executed
+    listed = list(itertools.islice(notify.executed(since=None), 2))
+    assert [one.outcome for one in listed] == [second, first]
+    assert [(one.key, one.identity) for one in listed] == [(None, None), (None, None)]
+    assert listed[0].at >= listed[1].at
+
+
+def test_the_list_is_read_page_by_page_to_its_begin(
+    notify: Effect, control: SandboxControl, arguments: dict[str, Any], key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "PAGE", 2)
+    sent = [notify.function(**{**arguments, "key": f"{key}-{number}"})["id"] for number in range(5)]
+    assert notify.executed
+
+    listed = [one.id for one in itertools.islice(notify.executed(since=None), 5)]
+    assert listed == sent[::-1]
+    assert list(notify.executed(since=datetime.now(UTC) + timedelta(days=1))) == []
+    assert len(list(notify.executed(since=None))) == len(control.messages())
+
+
+def test_a_list_of_messages_that_breaks_off_never_looks_like_its_end(
+    notify: Effect, control: SandboxControl, sandbox: SandboxProcess, arguments: dict[str, Any]
+) -> None:
+    notify.function(**arguments)
+    control.fault("emails", "drop_before", method="GET")
+    stranger = notify_effect(api_key="none", sender=SENDER, base_url=sandbox.url)
+
+    for effect in (notify, stranger):
+        assert effect.executed
+        with pytest.raises(Unreachable):
+            list(effect.executed(since=None))
+
+
+def test_one_message_is_retrieved_by_its_id(
+    notify: Effect, sandbox: SandboxProcess, control: SandboxControl, arguments: dict[str, Any]
+) -> None:
+    sent = notify.function(**arguments)
+
+    assert notify.retrieve
+    found = notify.retrieve(executed_id=sent["id"])
+    assert found
+    assert found.outcome == sent
+    assert notify.retrieve(executed_id="../nothing like an id") is None
+    control.fault("emails", "drop_before", method="GET")
+    with pytest.raises(Unreachable):
+        notify.retrieve(executed_id=sent["id"])
