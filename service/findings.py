@@ -4,9 +4,11 @@ What a reconciliation finds: one difference between the ledger and a receiver's 
     missing       settled here, and the receiver has no such execution
     unknown       executed there, and no effect here has its key
     unsettled     executed there; claimed by a worker that is gone, in doubt or released here. It can be adopted
-    differs       executed there with another amount, currency, payee or id, or against what was recorded
+    differs       executed there with another amount, currency, payee or id, taken back there, or against what was recorded
     twice         a second execution for one slot
     in_progress   too young to be judged, or a worker is at it; not a difference
+
+What is unknown or there twice, and was taken back at the receiver, is no finding any more: that is how such a one is mended.
 """
 
 from __future__ import annotations
@@ -81,6 +83,8 @@ def differences(record: EffectRecord, executed: Executed) -> tuple[Difference, .
         known = [side[field] for side in (recorded, asked) if field in side]
         if other := [here for here in known if not _same(field, here, there)]:
             found.append(Difference(field, other[0], there))
+    if executed.taken_back:
+        found.append(Difference("taken_back", here=False, there=True))
     return tuple(found)
 
 
@@ -97,4 +101,5 @@ def _executed(one: Executed) -> dict[str, Any]:
         "key": one.key,
         "identity": one.identity,
         "outcome": dict(one.outcome),
+        "taken_back": one.taken_back,
     }

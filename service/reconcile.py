@@ -36,6 +36,12 @@ from tools.perform import Call, Steps, drive
 GRACE = timedelta(minutes=5)
 """How old an execution must be before it is judged; longer than any receiver and worker need between them."""
 
+STANDS = {
+    "claimed": "claimed by a worker that is gone",
+    "in_doubt": "in doubt",
+    "released": "released as not executed",
+}
+
 Progress = Callable[[str, int], None]
 """Is told what is being done, and how much of it was done."""
 
@@ -48,9 +54,9 @@ def read_lists(effects: Sequence[Effect], into: Scratch, *, since: datetime | No
         Unreachable: a list broke off; what was written is of no use.
     """
     for effect in effects:
-        if effect.executed is not None:
-            for count in into.add(effect.name, effect.executed(since=since)):
-                progress(f"listing what {effect.name!r} executed", count)
+        assert effect.executed is not None
+        for count in into.add(effect.name, effect.executed(since=since)):
+            progress(f"listing what {effect.name!r} executed", count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,8 @@ class Comparison:
         first = self.scratch.earlier_of_key(name, one)
         if record.state == "settled" and record.declined is None:
             yield from self._against_outcome(one, record, first)
+        elif one.taken_back and (record.state == "settled" or self.scratch.by_key(name, record.key) != one):
+            return
         elif first is not None:
             yield Finding("twice", name, f"executed again with the key that {first} was executed with", record, one)
         elif record.state == "settled":
@@ -133,7 +141,7 @@ class Comparison:
         elif record.state == "claimed" and self._young(one.at):
             yield Finding("in_progress", name, "executed just now; its worker may still settle it", record, one)
         else:
-            why = f"executed there, {_STANDS[record.state]} here"
+            why = f"executed there, {STANDS[record.state]} here"
             yield Finding("unsettled", name, why, record, one, differences(record, one))
 
     def _against_outcome(self, one: Executed, record: EffectRecord, first: str | None) -> Iterator[Finding]:
@@ -141,6 +149,8 @@ class Comparison:
         if own_id == one.id or (own_id is None and first is None):
             if differing := differences(record, one):
                 yield Finding("differs", name, "the two sides do not agree", record, one, differing)
+        elif one.taken_back:
+            return
         elif first is None and not self._executed_under(record, own_id):
             yield Finding("differs", name, "recorded with another id", record, one, differences(record, one))
         else:
@@ -152,8 +162,8 @@ class Comparison:
         name, identity = self.effect.name, one.identity if self.effect.once else None
         row = at_slot_of(self.journal.effects, name, key=one.key, identity=identity)
         record = row.record if row else None
-        if record and one.key is None and _id_in(record) == one.id:
-            return  # found by its id already
+        if one.taken_back or (record and one.key is None and _id_in(record) == one.id):
+            return  # mended; or found by its id already
         settled = record is not None and record.state == "settled" and record.declined is None
         first = self.scratch.earlier_of_key(name, one) or (
             self.scratch.earlier_of_identity(name, one) if identity else None
@@ -219,13 +229,6 @@ def adopted(journal: Journal, finding: dict[str, Any], *, principal: str) -> dic
             }
         return {**finding, "adopted": True, "why": "settled meanwhile", "state": record.state, "woken": []}
     return {**finding, "adopted": True, "state": made.record.state, "woken": list(made.woken)}
-
-
-_STANDS = {
-    "claimed": "claimed by a worker that is gone",
-    "in_doubt": "in doubt",
-    "released": "released as not executed",
-}
 
 
 def _looked_up(effect: Effect, record: EffectRecord) -> Steps[Any]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from checkpointing.clock import from_ms, to_ms
 from checkpointing.reconciling import KEYS
+from checkpointing.text import storable
 from tools.executed import Executed
 
 PAGE = KEYS
@@ -31,10 +32,11 @@ create table executed (
     identity text not null,
     at_ms integer not null,
     outcome text not null,
+    taken_back integer not null,
     primary key (effect, id)
 ) without rowid;
-create index by_key on executed (effect, key, at_ms, id);
-create index by_identity on executed (effect, identity, at_ms, id) where identity <> '';
+create index by_key on executed (effect, key, taken_back, at_ms, id);
+create index by_identity on executed (effect, identity, taken_back, at_ms, id) where identity <> '';
 create table findings (
     number integer primary key,
     kind text not null,
@@ -43,20 +45,24 @@ create table findings (
 );
 create index by_kind on findings (kind, adopted, number);
 """
-"""A text that is not there is empty: no receiver's key, identity or id is."""
+"""
+A text that is not there is empty: no receiver's key, identity or id is. Every question is answered by an index in the order it asks for: one that
+sorted, or walked the list, would make the comparison quadratic.
+"""
 
-ADD = "insert or ignore into executed values (:effect, :id, :key, :identity, :at_ms, :outcome)"
+ADD = "insert or ignore into executed values (:effect, :id, :key, :identity, :at_ms, :outcome, :taken_back)"
 OURS = """
-select * from executed where effect = :effect and (key, at_ms, id) > (:key, :at_ms, :id) and (key <> '' or identity <> '')
-order by key, at_ms, id limit :limit
+select * from executed where effect = :effect and (key, taken_back, at_ms, id) > (:key, :taken_back, :at_ms, :id)
+    and (key <> '' or identity <> '') order by key, taken_back, at_ms, id limit :limit
 """
 BY_ID = "select * from executed where effect = :effect and id = :id"
-BY_KEY = "select * from executed where effect = :effect and key = :key order by at_ms, id limit 1"
+BY_KEY = "select * from executed where effect = :effect and key = :key order by taken_back, at_ms, id limit 1"
 EARLIER_OF_KEY = """
-select id from executed where effect = :effect and key = :key and (at_ms, id) < (:at_ms, :id) order by at_ms, id limit 1
+select id from executed where effect = :effect and key = :key and taken_back = 0 and (at_ms, id) < (:at_ms, :id)
+order by at_ms, id limit 1
 """
 EARLIER_OF_IDENTITY = EARLIER_OF_KEY.replace("key = :key", "identity = :identity and identity <> ''")
-COUNT = "select count(*) as listed, count(*) filter (where key = '' and identity = '') as foreign_ from executed where effect = :effect"
+COUNT = "select count(*) as listed, count(*) filter (where key = '' and identity = '') as unidentified from executed where effect = :effect"
 FOUND = "insert into findings (kind, document) values (:kind, :document)"
 FINDINGS = "select * from findings where number > :after order by number limit :limit"
 OF_KIND = FINDINGS.replace("where", "where kind = :kind and adopted = :adopted and")
@@ -82,31 +88,31 @@ class Scratch:
             yield count
 
     def counts(self, effect: str) -> tuple[int, int]:
-        """Return how many executions of *effect* were listed, and how many of those are nobody's that we could tell."""
+        """Return how many executions of *effect* were listed, and how many of those have neither key nor identity."""
         (row,) = self._rows(COUNT, effect=effect)
-        return int(row["listed"]), int(row["foreign_"])
+        return int(row["listed"]), int(row["unidentified"])
 
     def pages(self, effect: str) -> Iterator[list[Executed]]:
-        """Yield the executions that have a key or an identity, ordered by key and time."""
-        key, at_ms, identity = "", -1, ""
-        while rows := self._rows(OURS, effect=effect, key=key, at_ms=at_ms, id=identity, limit=PAGE):
+        """Yield the executions that have a key or an identity, ordered by key and time, those that stand in front."""
+        last = {"key": "", "taken_back": 0, "at_ms": -1, "id": ""}
+        while rows := self._rows(OURS, effect=effect, limit=PAGE, **last):
             yield [_executed(row) for row in rows]
-            key, at_ms, identity = rows[-1]["key"], rows[-1]["at_ms"], rows[-1]["id"]
+            last = {name: rows[-1][name] for name in last}
 
     def by_id(self, effect: str, executed_id: str) -> Executed | None:
         """Return the execution with this id, if it was listed."""
         return self._one(BY_ID, effect=effect, id=executed_id)
 
     def by_key(self, effect: str, key: str) -> Executed | None:
-        """Return the first execution with this key, if one was listed."""
+        """Return the first execution with this key, if one was listed; one that stands where there is one."""
         return self._one(BY_KEY, effect=effect, key=key)
 
     def earlier_of_key(self, effect: str, one: Executed) -> str | None:
-        """Return the id of the first execution with the same key, if *one* is not it."""
+        """Return the id of the first execution with the same key that stands, if *one* is not it."""
         return self._earlier(EARLIER_OF_KEY, effect, one) if one.key else None
 
     def earlier_of_identity(self, effect: str, one: Executed) -> str | None:
-        """Return the id of the first execution with the same identity, if *one* is not it."""
+        """Return the id of the first execution with the same identity that stands, if *one* is not it."""
         return self._earlier(EARLIER_OF_IDENTITY, effect, one) if one.identity else None
 
     def found(self, kind: str, document: Mapping[str, Any]) -> None:
@@ -154,11 +160,12 @@ def scratch() -> Iterator[Scratch]:
 def _columns(effect: str, one: Executed) -> dict[str, Any]:
     return {
         "effect": effect,
-        "id": one.id,
-        "key": one.key or "",
-        "identity": "" if one.identity is None else str(one.identity),
+        "id": storable(one.id),
+        "key": storable(one.key or ""),
+        "identity": "" if one.identity is None else storable(one.identity),
         "at_ms": to_ms(one.at),
         "outcome": json.dumps(dict(one.outcome)),
+        "taken_back": int(one.taken_back),
     }
 
 
@@ -169,4 +176,5 @@ def _executed(row: sqlite3.Row) -> Executed:
         outcome=json.loads(row["outcome"]),
         key=row["key"] or None,
         identity=row["identity"] or None,
+        taken_back=bool(row["taken_back"]),
     )

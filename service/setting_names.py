@@ -12,7 +12,12 @@ from dotenv import dotenv_values
 
 PREFIX = "COUNTERFOIL_"
 
-OF_THE_TESTS = ("COUNTERFOIL_TEST_POSTGRES", "COUNTERFOIL_RACE_ROUNDS", "COUNTERFOIL_EXAMPLES")
+OF_THE_TESTS = (
+    "COUNTERFOIL_TEST_POSTGRES",
+    "COUNTERFOIL_RACE_ROUNDS",
+    "COUNTERFOIL_EXAMPLES",
+    "COUNTERFOIL_RECONCILE_EFFECTS",
+)
 """Read by the test suite, and allowed to stand where settings are read."""
 
 

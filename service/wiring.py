@@ -83,12 +83,7 @@ def outside_of(settings: Settings) -> Outside:
         claims=ClaimsSystem(settings.claims_url, settings.timeout_seconds),
         assess=make_assessor(settings.model),
         pay=payments_of(settings),
-        notify=notify_effect(
-            api_key=settings.mail_key.get_secret_value(),
-            sender=settings.mail_sender,
-            base_url=settings.mail_url,
-            timeout_s=settings.timeout_seconds,
-        ),
+        notify=messages_of(settings),
     )
 
 
@@ -102,6 +97,16 @@ def payments_of(settings: Settings) -> Effect:
     return pay_effect(
         api_key=settings.stripe_key.get_secret_value(),
         base_url=settings.stripe_url,
+        timeout_s=settings.timeout_seconds,
+    )
+
+
+def messages_of(settings: Settings) -> Effect:
+    """Return the effect `notify` alone."""
+    return notify_effect(
+        api_key=settings.mail_key.get_secret_value(),
+        sender=settings.mail_sender,
+        base_url=settings.mail_url,
         timeout_s=settings.timeout_seconds,
     )
 

@@ -36,7 +36,7 @@ NEXT = {
     "missing": "Ask the receiver what became of it: the run went on as if it had happened. What is on record here:",
     "unknown": (
         "It cannot be adopted: nobody here knows what it was for. Another journal may use the same account; "
-        "else somebody else executed it, or a record was lost. Where its slot is known, see:"
+        "else somebody executed it by hand, or a record was lost. To ask another journal:"
     ),
     "unsettled": "The receiver has executed it. To settle it with that, so that its run goes on and it is not done again:",
     "differs": "Find out at the receiver which side is right; what is on record here stays as it is:",
@@ -54,12 +54,12 @@ class Listed:
 
     Attributes:
         executed: How many executions its receiver listed.
-        foreign: How many of these nobody can tell from other people's.
+        unidentified: How many of these have neither a key nor an identity, so that nobody can tell them from other people's.
     """
 
     effect: str
     executed: int
-    foreign: int
+    unidentified: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,9 @@ def print_document(report: Report) -> None:
         "differences": report.left,
         "adopted": sum(count for (_, adopted), count in totals.items() if adopted),
         "in_progress": totals.get(("in_progress", False), 0),
-        "listed": [{"effect": one.effect, "executed": one.executed, "not_ours": one.foreign} for one in report.listed],
+        "listed": [
+            {"effect": one.effect, "executed": one.executed, "unidentified": one.unidentified} for one in report.listed
+        ],
     }
     typer.echo(json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}") + ',\n  "findings": [', nl=False)
     separator = "\n"
@@ -113,7 +115,7 @@ def print_report(report: Report, principal: str | None) -> None:
     if count := totals.get(("unsettled", True), 0):
         _show_adopted(console, report.scratch, count)
     for one in report.listed:
-        console.print(Text(_compared(one, report.since)), soft_wrap=True)
+        console.print(Text(_compared(one, report.since)))
     left = report.left
     console.print(
         "The ledger and its receivers agree." if not left else f"{left} differences." if left > 1 else "1 difference."
@@ -157,7 +159,7 @@ def _show_adopted(console: Console, scratch: Scratch, count: int) -> None:
 
 
 def _show_next(console: Console, what: str, commands: list[str]) -> None:
-    console.print(Text(what), soft_wrap=True)
+    console.print(Text(what))
     for command in commands:
         console.print(Text(f"  {command}", "bold"), soft_wrap=True)
 
@@ -168,6 +170,8 @@ def _commands(kind: str, findings: list[dict[str, Any]], principal: str | None) 
         return [f"counterfoil reconcile --fix --as {quote(principal or 'NAME')}"]
     if kind == "in_progress":
         return []
+    if kind == "unknown":
+        return [f"counterfoil --url URL effects show {quote(f['key'])}" for f in findings if f["key"]]
     keys = dict.fromkeys(str(finding["slot_key"]) for finding in findings if finding["slot_key"])
     return [f"counterfoil effects show {quote(key)}" for key in keys]
 
@@ -194,14 +198,25 @@ def _there(finding: Mapping[str, Any]) -> Iterator[str]:
 
 def _why(finding: Mapping[str, Any]) -> Iterator[str]:
     yield finding["why"]
+    currency = str((finding["executed"] or {"outcome": {}})["outcome"].get("currency", ""))
     for one in finding["differences"]:
-        yield f"{one['field']}: {one['here']} → {one['there']}"
+        if one["field"] == "taken_back":
+            yield "taken back by the receiver"
+        else:
+            yield f"{one['field']}: {_fact(one['field'], one['here'], currency)} → {_fact(one['field'], one['there'], currency)}"
+
+
+def _fact(field: str, value: Any, currency: str) -> str:
+    """Return one side of a difference, an amount as money."""
+    if field == "amount" and isinstance(value, int) and currency:
+        return words.money(value, currency)
+    return words.line(str(value))
 
 
 def _compared(one: Listed, since: datetime | None) -> str:
     """Say what was compared, and what could not be."""
     window = f" since {words.instant(since)} UTC" if since else ""
-    said = f"{one.effect}: its receiver lists {one.executed} executed{window}"
-    if one.foreign:
-        said += f", {one.foreign} of them without a key or an identity of ours: only the ledger's own were looked for among them"
+    said = f"{one.effect}: {one.executed} executed at its receiver{window}"
+    if one.unidentified:
+        said += f", {one.unidentified} of them without a key or an identity: those were looked at by their ids alone"
     return said + "."

@@ -11,17 +11,22 @@ from rich.text import Text
 
 from checkpointing import Journal
 from checkpointing.clock import from_ms
-from checkpointing.errors import NotAllowed, UnknownThread
+from checkpointing.errors import NotAllowed, Refused, UnknownThread
 from service.cli import show, window
 from service.cli.differences import Listed, Report, print_document, print_report
 from service.cli.exits import Exit, ending
 from service.cli.options import As, AsJson, settings_of
 from service.reconcile import Comparison, Progress, adopted, read_lists
 from service.scratch import Scratch, scratch
-from service.wiring import opened, payments_of
+from service.settings import Settings
+from service.wiring import messages_of, opened, payments_of
 from tools.effect import Effect
 
 TOLD_EVERY = 10_000
+
+
+class EffectUnlisted(Refused, LookupError):
+    """No receiver has a list of this effect."""
 
 
 @ending
@@ -42,10 +47,13 @@ def reconcile(
         str,
         typer.Option(metavar="DURATION", help="What is younger than this may still be under way and is no difference."),
     ] = "5m",
+    only: Annotated[
+        str | None, typer.Option("--effect", metavar="NAME", help="Only this effect: pay, or notify.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """
-    Compare the ledger with the payment provider's own list of what it executed.
+    Compare the ledger with what the payment provider and the mail service say they executed.
 
     Found are: what is settled here and missing there; what was executed there and is unknown here, or claimed, in doubt or released;
     amounts, currencies and payees that differ; and two executions for one slot. What a worker is executing now, or what is younger than
@@ -54,7 +62,8 @@ def reconcile(
     With --fix an effect that the receiver executed, and that is not settled here, is settled with what the receiver says; whoever --as
     names answers for it in the audit, and every run that waits for it is ready. Nothing else is changed: what is missing, unknown,
     different or there twice takes a person, and the report says what to do. If the receiver does not answer to the end of its list,
-    nothing is reported and nothing is changed.
+    nothing is reported and nothing is changed; --effect leaves a receiver out. The mail service lists no keys, so of messages only those
+    are found that are settled here and missing there.
 
     Exit code 1 if anything differs (with --fix: if anything is left), 0 if all agrees, 4 if the receiver did not answer.
 
@@ -63,9 +72,10 @@ def reconcile(
     who = _answerable(principal) if fix else None
     patience = window.duration(grace, option="--grace")
     settings = settings_of(context)
+    effects = _chosen(settings, only)
     with opened(settings, must_exist=True) as journal, scratch() as found:
         begin = None if since is None else window.since(since, option="--since", now=from_ms(journal.store.now_ms()))
-        report = _compared(journal, [payments_of(settings)], found, since=begin, grace=patience, fix=who)
+        report = _compared(journal, effects, found, since=begin, grace=patience, fix=who)
         if as_json:
             print_document(report)
         else:
@@ -113,6 +123,15 @@ def _ready(journal: Journal, finding: dict[str, list[str]]) -> list[str]:
     except UnknownThread:
         return threads  # a raw graph has effects and no run
     return sorted({*threads, *([own.thread_id] if own.state in ("admitted", "running") else [])})
+
+
+def _chosen(settings: Settings, only: str | None) -> list[Effect]:
+    """Return the effects whose receivers have a list: all, or the one that is named."""
+    effects = [payments_of(settings), messages_of(settings)]
+    chosen = [effect for effect in effects if only in (None, effect.name)]
+    if not chosen:
+        raise EffectUnlisted(f"--effect takes {' or '.join(effect.name for effect in effects)}, not {only!r}")
+    return chosen
 
 
 def _answerable(principal: str | None) -> str:
