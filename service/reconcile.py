@@ -149,11 +149,9 @@ class Comparison:
         if own_id == one.id or (own_id is None and first is None):
             if differing := differences(record, one):
                 yield Finding("differs", name, "the two sides do not agree", record, one, differing)
-        elif one.taken_back:
-            return
         elif first is None and not self._executed_under(record, own_id):
             yield Finding("differs", name, "recorded with another id", record, one, differences(record, one))
-        else:
+        elif not one.taken_back:
             why = f"executed again with the key that {own_id or first} was executed with"
             yield Finding("twice", name, why, record, one)
 

@@ -325,6 +325,23 @@ def test_a_payment_of_something_else_than_was_recorded_is_found(
     assert f"{field}: {shown}" in " ".join(cli("reconcile", code=1).stdout.split())
 
 
+def test_a_payment_that_a_person_settled_with_a_wrong_id_differs_taken_back_or_not(
+    cli: Cli, filed: Make, control: SandboxControl, change: Callable[..., None], journal: Journal
+) -> None:
+    claim = in_doubt(cli, filed, control)
+    [payment] = control.payments(claim.claim_id)
+    cli("effects", "resolve", pay_of(journal, claim).key, "--happened", '{"id": "tr_guessed"}', "--as", "operator-3")
+
+    [finding] = cli("reconcile", *NOW, "--json", code=1).document["findings"]
+
+    assert (finding["kind"], finding["differences"]) == (
+        "differs",
+        [{"field": "id", "here": "tr_guessed", "there": payment.id}],
+    )
+    change(claim, reversed=True)
+    assert found(cli("reconcile", *NOW, "--json", code=1)) == [("differs", "settled")]
+
+
 def test_an_execution_of_something_else_is_not_adopted(
     cli: Cli, filed: Make, control: SandboxControl, change: Callable[..., None], journal: Journal
 ) -> None:
