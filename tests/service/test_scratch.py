@@ -24,8 +24,10 @@ def written(into: Scratch, *executed: Executed) -> None:
     list(into.add("pay", executed))
 
 
-def one(number: int, key: str | None = "k", **more: bool) -> Executed:
-    return Executed(f"tr_{number:03}", NOW + timedelta(seconds=number), {"id": f"tr_{number:03}"}, key, **more)
+def one(number: int, key: str | None = "k", *, taken_back: bool = False) -> Executed:
+    return Executed(
+        f"tr_{number:03}", NOW + timedelta(seconds=number), {"id": f"tr_{number:03}"}, key, taken_back=taken_back
+    )
 
 
 @pytest.mark.parametrize(
