@@ -82,18 +82,17 @@ def outside_of(settings: Settings) -> Outside:
     return Outside(
         claims=ClaimsSystem(settings.claims_url, settings.timeout_seconds),
         assess=make_assessor(settings.model),
-        pay=payments_of(settings),
-        notify=messages_of(settings),
+        pay=_payments(settings),
+        notify=_messages(settings),
     )
 
 
-def effects_of(outside: Outside) -> dict[str, Effect]:
-    """Return the effects of the claims agent by name, for commands that work on one."""
-    return {effect.name: effect for effect in (outside.pay, outside.notify)}
+def effects_of(settings: Settings) -> dict[str, Effect]:
+    """Return the effects of the claims agent by name, for commands that need nothing else of it."""
+    return {effect.name: effect for effect in (_payments(settings), _messages(settings))}
 
 
-def payments_of(settings: Settings) -> Effect:
-    """Return the effect `pay` alone."""
+def _payments(settings: Settings) -> Effect:
     return pay_effect(
         api_key=settings.stripe_key.get_secret_value(),
         base_url=settings.stripe_url,
@@ -101,8 +100,7 @@ def payments_of(settings: Settings) -> Effect:
     )
 
 
-def messages_of(settings: Settings) -> Effect:
-    """Return the effect `notify` alone."""
+def _messages(settings: Settings) -> Effect:
     return notify_effect(
         api_key=settings.mail_key.get_secret_value(),
         sender=settings.mail_sender,

@@ -19,7 +19,7 @@ from service.cli.exits import Exit, ending, named, print_json, read_json
 from service.cli.options import As, AsJson, Reason, settings_of
 from service.cli.runs import all_runs
 from service.cli.situation import situation
-from service.wiring import effects_of, opened, outside_of
+from service.wiring import effects_of, opened
 
 PAGE = 1000
 
@@ -144,7 +144,7 @@ def reissue(
     settings = settings_of(context)
     with opened(settings, must_exist=True) as journal:
         name = journal.effects.get(key).effect
-        effect = effects_of(outside_of(settings)).get(name)
+        effect = effects_of(settings).get(name)
         if effect is None:
             raise ReissueRefused(f"effect {key!r} is a {name!r}, which this command has no tool for; see tools.reissue")
         record = tools.reissue(journal, effect, key, principal=who, reason=reason or "")

@@ -19,7 +19,7 @@ from service.cli.options import As, AsJson, settings_of
 from service.reconcile import Comparison, Progress, adopted, read_lists
 from service.scratch import Scratch, scratch
 from service.settings import Settings
-from service.wiring import messages_of, opened, payments_of
+from service.wiring import effects_of, opened
 from tools.effect import Effect
 
 TOLD_EVERY = 10_000
@@ -127,10 +127,10 @@ def _ready(journal: Journal, finding: dict[str, list[str]]) -> list[str]:
 
 def _chosen(settings: Settings, only: str | None) -> list[Effect]:
     """Return the effects whose receivers have a list: all, or the one that is named."""
-    effects = [payments_of(settings), messages_of(settings)]
-    chosen = [effect for effect in effects if only in (None, effect.name)]
+    effects = effects_of(settings)
+    chosen = [effect for name, effect in effects.items() if only in (None, name)]
     if not chosen:
-        raise EffectUnlisted(f"--effect takes {' or '.join(effect.name for effect in effects)}, not {only!r}")
+        raise EffectUnlisted(f"--effect takes {' or '.join(effects)}, not {only!r}")
     return chosen
 
 

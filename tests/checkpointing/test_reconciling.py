@@ -34,9 +34,8 @@ def claimed(
     """Claim a payment under a lease of its own."""
     place = Place(journal.leases.take(lease or f"thread:{thread_id}"), "root", "task", "@root")
     slot = Slot(thread_id, step, "pay", once)
-    key = f"{thread_id}:{step}:pay:{digest}"
     claim = journal.effects.claim(
-        Request(slot, place, "pay", key, {"amount": 5}, digest, "whole", None, 0), person_needed=lambda _age: False
+        Request(slot, place, "pay", {"amount": 5}, digest, "whole", None, 0), person_needed=lambda _age: False
     )
     assert isinstance(claim, Claim)
     return claim

@@ -172,7 +172,7 @@ ONE_WRITER = (
     Mutation(
         "a heartbeat that failed once goes on",
         LEASES,
-        "            except StoreUnreachable:\n                continue",
+        "            except StoreUnreachable:\n                failed = True",
         "            except StoreUnreachable:\n                return",
         (LEASES_TESTS + "test_a_heartbeat_that_failed_once_is_tried_again",),
         "One dropped connection loses the lease.",
@@ -207,8 +207,8 @@ ONE_EFFECT = (
     Mutation(
         "settled before it is returned",
         PERFORM,
-        "return ledger.settle(claim, outcome)",
-        "return __import__('dataclasses').replace(claim.record, state='settled', outcome=outcome)",
+        "    return (yield from _kept(lambda: ledger.settle(claim, outcome)))",
+        "    return __import__('dataclasses').replace(claim.record, state='settled', outcome=outcome)",
         (SLOT_TESTS + "test_time_travel_on_the_raw_graph_is_answered_from_the_ledger",),
         "The graph goes on with an outcome that nobody recorded.",
         in_peace=False,  # at the run's end somebody notices
@@ -337,8 +337,8 @@ ONE_EFFECT = (
     Mutation(
         "a refusal after a doubtful call frees nothing",
         PERFORM,
-        "        if tried.doubtful:\n            ledger.doubt",
-        "        if tried is None:\n            ledger.doubt",
+        "say = ledger.doubt if tried.doubtful else ledger.release",
+        "say = ledger.release",
         (DOUBT + "test_a_refusal_after_a_call_that_may_have_happened_frees_nothing",),
         "A payment that may have happened is taken for one that did not.",
     ),
@@ -401,8 +401,8 @@ ONE_EFFECT = (
     Mutation(
         "an effect has no other way in",
         "tools/effect.py",
-        "        raise UnguardedEffect(",
-        "        return self.function(**_arguments) if _arguments else UnguardedEffect(",
+        '        """Refuse: a direct call has no claim',
+        '        return self.function(**_arguments)\n        """Refuse: a direct call has no claim',
         (SLOT_TESTS + "test_an_effect_cannot_be_called_directly",),
         "A call without a claim is repeated by every re-run.",
     ),
@@ -643,7 +643,7 @@ ONE_RUN = (
     Mutation(
         "the turn is the run's",
         ADVANCE,
-        "        check_turn(self.compiled.get_state(config), thread_id, turn=run.turn)\n",
+        "        check_turn(self.compiled.get_state(config), thread_id, turn=run.turn, started=run.head is not None)\n",
         "",
         (ATTACK + "test_a_forged_turn_is_refused",),
         "A head that somebody wrote by hand passes for the run's.",
