@@ -33,6 +33,8 @@ LIFE = "tests/graph/test_life.py::"
 TABLE = "tests/graph/test_input_table.py::"
 SLOT_TESTS = "tests/nodes/test_slots.py::"
 DOUBT = "tests/nodes/test_doubt.py::"
+REISSUE = "tests/nodes/test_reissue.py::"
+TIES = "tests/nodes/test_approval_ties_effect.py::"
 ATTACK = "tests/nodes/test_claims_under_attack.py::"
 ODD_PLACES = "tests/nodes/test_approvals_in_odd_places.py::"
 ASYNC_TOOLS = "tests/nodes/test_async_tools.py::"
@@ -306,6 +308,62 @@ ONE_EFFECT = (
         "pass",
         (ATTACK + "test_a_freed_slot_keeps_its_key_for_the_same_request",),
         "A request that was made twice reaches the receiver under two keys.",
+    ),
+    Mutation(
+        "an effect in doubt gets no new key",
+        RESOLVING,
+        'if record.state in ("claimed", "in_doubt"):',
+        "if record is None:",
+        (REISSUE + "test_an_effect_in_doubt_gets_no_new_key",),
+        "Two keys for a call that may have happened are two effects.",
+    ),
+    Mutation(
+        "what happened is not tried again",
+        RESOLVING,
+        'if record.state == "settled" and record.declined is None:',
+        "if record is None:",
+        (REISSUE + "test_what_happened_is_not_reissued",),
+        "A payment that was made is made again, under a new key.",
+    ),
+    Mutation(
+        "a reissue has another key",
+        SLOTS,
+        '(f".{generation}" if generation > 1 else "")',
+        '""',
+        (REISSUE + "test_a_declined_effect_is_reissued_under_a_new_key",),
+        "The receiver answers the old key with the old no.",
+    ),
+    Mutation(
+        "who was overtaken calls nothing more",
+        PERFORM,
+        "            ledger.check_mine(claim)  # the look-up and the waits took their time\n",
+        "",
+        ("tests/tools/test_settle_delay.py::test_who_was_overtaken_while_it_waited_calls_nothing",),
+        "A worker that stood still between two attempts calls beside its successor.",
+    ),
+    Mutation(
+        "what was withdrawn covers nothing",
+        COVERING,
+        'if found.state not in ("decided", "expired") or kind',
+        "if kind",
+        (TIES + "test_a_withdrawn_approval_pays_nothing",),
+        "An approval that was taken back pays.",
+    ),
+    Mutation(
+        "what was used is not withdrawn",
+        COVERING,
+        "if row is None or used:",
+        "if row is None:",
+        (TIES + "test_an_approval_that_was_used_is_not_withdrawn",),
+        "Somebody believes a payment stopped that was made.",
+    ),
+    Mutation(
+        "an approval of this visit",
+        COVERING,
+        "if later := tx.one(LATER,",
+        "if later := tx.one(LATER + ' offset 1',",
+        (TIES + "test_an_unused_approval_of_an_earlier_visit_pays_nothing",),
+        "An approval that a later question replaced still pays.",
     ),
     Mutation(
         "doubt is resolved before a call",
