@@ -67,3 +67,7 @@ def test_what_was_taken_back_does_not_come_before_what_stands(empty: Scratch) ->
     assert empty.by_key("pay", "k") == second
     assert (empty.earlier_of_key("pay", second), empty.earlier_of_key("pay", third)) == (None, second.id)
     assert [executed for page in empty.pages("pay") for executed in page] == [second, third, first]
+
+
+def test_the_scratch_is_a_file_that_has_no_name(empty: Scratch) -> None:
+    assert [row["file"] for row in empty._rows("pragma database_list")] == [""]
