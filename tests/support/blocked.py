@@ -50,6 +50,6 @@ class Peer:
         if self.journal.store.engine.name == "postgres":
             with self.journal.store.reading() as tx:
                 return bool(tx.all(WAITING))
-        # On SQLite the write lock is taken at the first line of a transaction, and the thread stands there.
+        # On SQLite the writer and the write lock are taken at the first lines of a transaction, and the thread stands there.
         frame = sys._current_frames().get(self._ident)
-        return frame is not None and frame.f_code.co_name == "writing"
+        return frame is not None and frame.f_code.co_name in ("_mine", "writing")
