@@ -153,7 +153,7 @@ def _submit(journal: Journal, ask: Start, thread_id: str, principal: str) -> Non
     made the run.
     """
     digest = sha256(ask.input, what="input")
-    with journal.store.transaction(SUBMIT) as tx:
+    with journal.store.transaction("server.submit") as tx:
         append(tx, thread_id, SUBMIT, actor=principal, subject=thread_id, input=digest)
         chain = entries_in(tx, thread_id)
         if any(entry.event == SUBMIT and entry.body["input"] != digest for entry in chain):

@@ -50,6 +50,23 @@ CALLS = {
 }
 """The claims agent's calls to its receivers: the reads by the client's methods, effects and their look-ups by their names."""
 
+ELSEWHERE = {
+    "effect.reissue": "tests/nodes/test_reissue.py::test_a_reissue_that_was_killed_goes_on_under_the_key_it_had_begun",
+    "effect.adopt": "tests/service/test_reconcile.py::test_a_repair_that_was_killed_is_finished_by_the_next",
+    "approval.withdraw": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_question_was_withdrawn",
+    "effect.conflict": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_payment_in_other_words_was_refused",
+    "server.submit": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_server_kept_who_submitted",
+}
+"""Writes that are no part of a claim's way, and the test that kills before and after each."""
+
+CALLS_ELSEWHERE = {
+    "open_ticket": "tests/crash/test_ticket_and_message.py::test_killed_around_the_execution",
+    "open_ticket look-up": "tests/crash/test_ticket_and_message.py::test_a_lost_answer_is_looked_up_and_not_repeated",
+    "post_message": "tests/crash/test_ticket_and_message.py::test_killed_around_the_execution",
+    "post_message look-up": "tests/crash/test_ticket_and_message.py::test_a_lost_answer_is_looked_up_and_not_repeated",
+}
+"""Calls of tools that are no part of the claims agent, and the test that kills around each."""
+
 NTH = {"schema.migrate": range(1, len(migrations()) + 1)}
 """Which passing of the point the process dies at, where it is not the first only."""
 

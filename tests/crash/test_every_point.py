@@ -5,21 +5,23 @@ Nobody adds a durable write or a call to a receiver without its crash: what the 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import checkpointing
-from tests.crash.points import CALLS, WRITES, calls, cases
+from tests.crash.points import CALLS, CALLS_ELSEWHERE, ELSEWHERE, WRITES, calls, cases
 from tests.crash.stories import STORIES
 from tests.support.points import FOLDER_WRITES, READS
 
+TEXT = re.compile(r"'((?:before|after) [\w.]+)'")
 ROOT = Path(checkpointing.__file__).parents[1]
 PRODUCT = ("checkpointing", "tools", "nodes", "graph", "service")
 NAMING = {"transaction", "_end", "_fenced"}
 """What takes a transaction's name: `Store.transaction`, and the two that hand it on."""
 HANDING_ON = {("runs.py", "_end"), ("savers.py", "_transaction")}
 FOLDER_READS = {"exists", "size", "cat_file"}
-CLIENTS = {"claims_system.py", "messages.py", "payments.py"}
+CLIENTS = {"chat.py", "claims_system.py", "messages.py", "payments.py", "tickets.py"}
 """The modules of `tools` that talk to a receiver; the calls of each stand in `CALLS`."""
 
 
@@ -116,6 +118,15 @@ def folder_calls() -> set[str]:
     }
 
 
+def source_of(test: str) -> str:
+    """Return a test's source with what it is parametrised by; a test that is gone is an error."""
+    file, _, name = test.partition("::")
+    [found] = [
+        node for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body if getattr(node, "name", "") == name
+    ]
+    return ast.unparse(found)
+
+
 def killed_on_both_sides(points: set[str], name: str) -> bool:
     return {f"before {name}", f"after {name}"} <= points
 
@@ -124,14 +135,17 @@ def test_every_durable_write_has_its_crash() -> None:
     folder = {f"artefact.{method}" for method in FOLDER_WRITES}
 
     assert folder_calls() == {*FOLDER_WRITES, *FOLDER_READS}
-    assert transactions() | folder | {"saver.setup"} == set(WRITES)
+    assert transactions() | folder | {"saver.setup"} == WRITES.keys() | ELSEWHERE.keys()
     points = {point for _, point, _ in cases(*STORIES)}
     assert [name for name in WRITES if not killed_on_both_sides(points, name)] == []
+    for name, test in ELSEWHERE.items():
+        assert killed_on_both_sides(set(TEXT.findall(source_of(test))), name), f"{test} does not kill around {name}"
 
 
 def test_every_call_to_a_receiver_has_its_crash() -> None:
     assert clients() == CLIENTS
     assert claims_reads() == set(READS)
-    assert effects() | {f"claims.{method}" for method in READS} == set(CALLS)
+    assert effects() | {f"claims.{method}" for method in READS} == CALLS.keys() | CALLS_ELSEWHERE.keys()
+    assert all(source_of(test) for test in CALLS_ELSEWHERE.values())
     points = {point for _, point in calls()}
     assert [name for name in CALLS if not killed_on_both_sides(points, f"call {name}")] == []

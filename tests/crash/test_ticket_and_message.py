@@ -74,6 +74,10 @@ def finished(opened: Callable[..., Journal], clock: MovingClock, outside: Outsid
         ("after effect.claim", 2, (1, 0)),
         ("before effect.settle", 2, (1, 1)),
         ("after effect.settle", 2, (1, 1)),
+        ("before call open_ticket", 1, (0, 0)),
+        ("after call open_ticket", 1, (1, 0)),
+        ("before call post_message", 1, (1, 0)),
+        ("after call post_message", 1, (1, 1)),
     ],
 )
 def test_killed_around_the_execution(

@@ -218,7 +218,9 @@ def _pay_under(journal: Journal, world: World, approval_id: str) -> None:
         journal.effects.claim(other, person_needed=lambda age: False)
 
 
-@pytest.mark.parametrize("point", ["after effect.reissue", "after effect.claim", "before effect.settle"])
+@pytest.mark.parametrize(
+    "point", ["before effect.reissue", "after effect.reissue", "after effect.claim", "before effect.settle"]
+)
 def test_a_reissue_that_was_killed_goes_on_under_the_key_it_had_begun(point: str, url: str, tmp_path: Path) -> None:
     with open_journal(url, lease=LEASE) as journal:
         key = World(journal, tmp_path).declined()
