@@ -26,7 +26,7 @@ types:
 
 # The tests; arguments go to pytest, as in `just test tests/graph -k parked`.
 test *arguments:
-    uv run pytest {{ arguments }}
+    uv run pytest -n 2 {{ arguments }}
 
 # Every safeguard taken away, one at a time: the suite must go red; words choose, as in `just mutations leases.py expiry`.
 mutations *words:
@@ -36,9 +36,13 @@ mutations *words:
 races rounds="1000":
     COUNTERFOIL_RACE_ROUNDS={{ rounds }} uv run pytest tests/races
 
-# Any graph and any history, for as many examples as you have time.
-properties examples="500":
-    COUNTERFOIL_EXAMPLES={{ examples }} uv run pytest tests/properties
+# Any graph and any history, for as many examples as you have time; the nightly one.
+properties examples="4000":
+    COUNTERFOIL_EXAMPLES={{ examples }} uv run pytest -n 2 tests/properties
+
+# The ledger against a long list: memory stays what it is for a thousand effects.
+reconcile-memory effects="100000":
+    COUNTERFOIL_RECONCILE_EFFECTS={{ effects }} uv run pytest -s tests/service/test_reconcile_memory.py
 
 # The whole story, on both engines.
 demo:
