@@ -1,0 +1,16 @@
+"""
+Every safeguard that has been taken away to see the suite go red, by what it keeps.
+
+`old` is as short as it can be and still stand once in its file, so that an edit nearby leaves it alone. A safeguard that is added gets its
+entry; an entry whose mutant survives is a test that is missing.
+"""
+
+from __future__ import annotations
+
+from tests.mutations.catalogue.one_decision import ONE_DECISION
+from tests.mutations.catalogue.one_effect import ONE_EFFECT
+from tests.mutations.catalogue.one_run import ONE_RUN
+from tests.mutations.catalogue.one_writer import ONE_WRITER
+from tests.mutations.catalogue.the_record import THE_RECORD
+
+MUTATIONS = (*ONE_WRITER, *ONE_EFFECT, *ONE_DECISION, *ONE_RUN, *THE_RECORD)
