@@ -31,7 +31,7 @@ update approvals set state = 'withdrawn', withdrawn_by = :principal, withdrawn_w
 where id = :id and state in ('pending', 'decided', 'expired')
 returning *
 """
-USED_BY = "select key from effects where approval_id = :id"
+USED_BY = "select key from effects where approval_id = :id and state <> 'released'"
 
 
 def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: str) -> None:

@@ -72,7 +72,7 @@ update effects set state = 'settled', outcome = :outcome, settled_ms = :now
 where slot = :slot and key = :key and state in ('claimed', 'in_doubt', 'released') returning *
 """
 RELEASE = """
-update effects set state = 'released', approval_id = null
+update effects set state = 'released'
 where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
 """
 GET = "select * from effects where key = :key"

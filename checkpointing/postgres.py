@@ -59,7 +59,13 @@ class PostgresEngine:
         self.pool: Pool = ConnectionPool(
             url,
             connection_class=psycopg.Connection[DictRow],
-            kwargs={"autocommit": True, "row_factory": dict_row, "connect_timeout": CONNECT_S},
+            kwargs={
+                "autocommit": True,
+                "row_factory": dict_row,
+                "connect_timeout": CONNECT_S,
+                # A statement that was prepared before a migration fails after it, on every connection that is open.
+                "prepare_threshold": None,
+            },
             min_size=1,
             max_size=CONNECTIONS,
             check=_check,

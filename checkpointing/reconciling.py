@@ -17,13 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from checkpointing.audit import append
 from checkpointing.digest import sha256
 from checkpointing.effects import EffectRecord, record_from
 from checkpointing.errors import AlreadySettled, EffectBusy, UnknownEffect
 from checkpointing.leases import is_live
 from checkpointing.ledger import Ledger
-from checkpointing.runs import wake_waiting
+from checkpointing.resolving import GET_LOCKED, existing, wake_and_audit
 from checkpointing.slots import Slot
 from checkpointing.store import Row, Store, Tx
 
@@ -47,10 +46,8 @@ SETTLED_SINCE = """
 select * from effects where state = 'settled' and effect = :effect and settled_ms >= :since_ms
     and (claimed_ms, slot) > (:after_ms, :after) order by claimed_ms, slot limit :limit
 """
-LOCKED = "select * from effects where key = :key for update"
-USED = "select key from effects where approval_id = :approval_id"
 ADOPT = """
-update effects set state = 'settled', outcome = :outcome, settled_ms = :now, approval_id = coalesce(approval_id, :approval_id)
+update effects set state = 'settled', outcome = :outcome, settled_ms = :now
 where key = :key and state in ('claimed', 'in_doubt', 'released') returning *
 """
 
@@ -129,22 +126,15 @@ def adopt(store: Store, key: str, outcome: dict[str, Any], *, executed_id: str, 
         AlreadySettled: it has its outcome; somebody was faster.
     """
     with store.transaction("effect.adopt") as tx:
-        row = tx.one(LOCKED, key=key)
-        if row is None:
-            raise UnknownEffect(f"there is no effect with key {key!r}; see counterfoil effects")
+        row = existing(tx, key, sql=GET_LOCKED)
         if row["state"] == "claimed" and is_live(tx, name=row["lease"], fence=row["fence"]):
             raise EffectBusy(f"effect {key!r} is being executed; its worker settles it")
-        settled = tx.one(ADOPT, key=key, outcome=json.dumps(outcome), approval_id=_approval_of(tx, row))
+        settled = tx.one(ADOPT, key=key, outcome=json.dumps(outcome))
         if settled is None:
             raise AlreadySettled(f"effect {key!r} is {row['state']}; an outcome is never replaced")
         record = record_from(settled)
-        woken = wake_waiting(tx, key)
-        for thread_id in sorted({record.thread_id, *woken}):
-            if thread_id == record.thread_id:
-                body = {"happened": True, "outcome": sha256(outcome), "executed": executed_id, "was": row["state"]}
-                append(tx, thread_id, "effect.resolve", actor=principal, subject=key, effect=record.effect, **body)
-            if thread_id in woken:
-                append(tx, thread_id, "run.wake", actor=principal, subject=thread_id, effect=key)
+        body = {"happened": True, "outcome": sha256(outcome), "executed": executed_id, "was": row["state"]}
+        woken = wake_and_audit(tx, record, "effect.resolve", actor=principal, **body)
         return Adopted(record, tuple(sorted(woken)))
 
 
@@ -168,10 +158,3 @@ def _slot_once_claimed(tx: Tx, effect: str, key: str | None) -> str | None:
     if key is None or not (key.startswith(head) and key.endswith(tail)):
         return None  # the short form of a key does not say its step
     return Slot(str(claim["thread_id"]), key.removeprefix(head).removesuffix(tail), effect).id
-
-
-def _approval_of(tx: Tx, row: Row) -> str | None:
-    """Return the approval that a released effect was claimed under, unless another effect has used it since."""
-    claim = tx.one(LAST_CLAIM, key=row["key"]) if row["approval_id"] is None else None
-    approval_id = json.loads(claim["body"]).get("approval") if claim else None
-    return None if approval_id is None or tx.one(USED, approval_id=approval_id) else str(approval_id)

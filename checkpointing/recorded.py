@@ -11,7 +11,7 @@ from checkpointing.slots import Slot
 from checkpointing.store import Store
 
 IN_SLOT = "select * from effects where slot = :slot"
-AT_STEP = "select * from effects where thread_id = :thread_id and step = :step"
+AT_STEP = "select * from effects where thread_id = :thread_id and step = :step order by claimed_ms, slot limit 1"
 
 
 def recorded(store: Store, slot: Slot) -> EffectRecord | None:

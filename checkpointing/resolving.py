@@ -112,9 +112,11 @@ def reissue(store: Store, key: str, *, principal: str | None, reason: str, max_k
     if not principal:
         raise NotAllowed(f"reissuing effect {key!r} needs a principal: who wants it tried again?")
     with store.transaction("effect.reissue") as tx:
-        if past := tx.one(REISSUED_AS, key=key):
+        # Under the row's lock first: of two reissues at once the second waits, and then finds the key in the past.
+        found = tx.one(GET_LOCKED, key=key)
+        if found is None and (past := tx.one(REISSUED_AS, key=key)):
             raise ReissueRefused(f"effect {key!r} was reissued by {past['reissued_by']!r}, as {past['reissued_as']!r}")
-        found = existing(tx, key, sql=GET_LOCKED)
+        found = found or existing(tx, key)
         before = record_from(found)
         if refused := _why_not(before):
             raise ReissueRefused(f"effect {key!r} {refused}")
@@ -162,14 +164,15 @@ def existing(tx: Tx, key: str, *, sql: str = GET) -> Row:
     return row
 
 
-def wake_and_audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:
-    """Wake every run that waits for the effect, and write all of it into the audits, in the order of their threads."""
+def wake_and_audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> set[str]:
+    """Wake every run that waits for the effect, write all of it into the audits, in the order of their threads, and return who was woken."""
     woken = wake_waiting(tx, record.key)
     for thread_id in sorted({record.thread_id, *woken}):
         if thread_id == record.thread_id:
             audit(tx, record, event, actor=actor, **body)
         if thread_id in woken:
             append(tx, thread_id, "run.wake", actor=actor, subject=thread_id, effect=record.key)
+    return woken
 
 
 def audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) -> None:

@@ -9,9 +9,11 @@ wherever they catch anything (an interrupt is one), retries too, so these errors
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from langgraph.errors import GraphBubbleUp
+from pydantic import ValidationError
+from pydantic.v1 import ValidationError as ValidationErrorV1
 
 
 @contextmanager
@@ -21,16 +23,25 @@ def unswallowed() -> Iterator[None]:
         yield
     except GraphBubbleUp:
         raise
-    except Exception as error:  # noqa: BLE001  # raised again at once, as what nobody catches
-        raise _bubbling(error).with_traceback(error.__traceback__) from error.__cause__
+    except Exception as error:  # raised again at once, as what nobody catches
+        raise _bubbling(error).with_traceback(error.__traceback__) from error
 
 
 def _bubbling(error: Exception) -> Exception:
-    kind = _kind(type(error))
-    made = kind.__new__(kind, *error.args)
-    made.args = error.args
-    made.__dict__.update(error.__dict__)
-    return made
+    """Return *error* as both; where its class cannot be made in that way, as a bubble of its name that says the same."""
+    kind = type(error)
+    if not isinstance(
+        error, ValidationError | ValidationErrorV1
+    ):  # a tool catches these by their class, whatever else they are
+        with suppress(Exception):  # a class that is built in its own way
+            both = _kind(kind)
+            made = both.__new__(both, *error.args)
+            made.args = error.args
+            made.__dict__.update(error.__dict__)
+            if str(made) == str(error):
+                return made
+    bubble: type[Exception] = type(kind.__name__, (GraphBubbleUp,), {"__module__": kind.__module__})
+    return bubble(str(error))
 
 
 def _kind(kind: type[Exception]) -> type[Exception]:

@@ -25,7 +25,7 @@ from typing import Any
 
 from checkpointing import EffectRecord, Journal
 from checkpointing.clock import duration_ms, to_ms
-from checkpointing.errors import AlreadySettled, EffectBusy
+from checkpointing.errors import AlreadySettled, EffectBusy, UnknownEffect
 from checkpointing.reconciling import Known, adopt, at_slot_of, known, settled_since
 from service.findings import Difference, Finding, Kind, differences
 from service.scratch import Scratch
@@ -127,7 +127,9 @@ class Comparison:
         """Judge an execution whose key the ledger has."""
         name, record = self.effect.name, row.record
         first = self.scratch.earlier_of_key(name, one)
-        if record.state == "settled" and record.declined is None:
+        if record.reissued_as is not None:
+            yield from self._of_the_past(one, record)
+        elif record.state == "settled" and record.declined is None:
             yield from self._against_outcome(one, record, first)
         elif one.taken_back and (record.state == "settled" or self.scratch.by_key(name, record.key) != one):
             return
@@ -143,6 +145,17 @@ class Comparison:
         else:
             why = f"executed there, {STANDS[record.state]} here"
             yield Finding("unsettled", name, why, record, one, differences(record, one))
+
+    def _of_the_past(self, one: Executed, record: EffectRecord) -> Iterator[Finding]:
+        """Judge an execution under a key that was taken for one under which nothing happened, and reissued."""
+        if one.taken_back:
+            return
+        now = self.journal.effects.get(str(record.reissued_as))
+        if now.state == "settled" and now.declined is None:
+            yield Finding("twice", self.effect.name, f"executed, and its slot was reissued as {now.key}", record, one)
+            return
+        why = f"executed, and its slot was reissued as {now.key}, which is {now.state}: whoever asks for it next executes it again"
+        yield Finding("differs", self.effect.name, why, record, one)
 
     def _against_outcome(self, one: Executed, record: EffectRecord, first: str | None) -> Iterator[Finding]:
         name, own_id = self.effect.name, _id_in(record)
@@ -216,7 +229,7 @@ def adopted(journal: Journal, finding: dict[str, Any], *, principal: str) -> dic
         made = adopt(journal.store, key, executed["outcome"], executed_id=executed["id"], principal=principal)
     except EffectBusy:
         return {**finding, "kind": "in_progress", "why": "a worker took it up meanwhile"}
-    except AlreadySettled:
+    except (AlreadySettled, UnknownEffect):  # somebody was faster: settled, or reissued under another key
         record = journal.effects.get(key)
         if _id_in(record) != executed["id"]:
             return {

@@ -157,18 +157,18 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
         yield from _kept(lambda: say(claim, why=why))
         raise
     except KeyMismatch as other:
-        ledger.doubt(claim, why=storable(str(other)))
+        why = storable(str(other))
+        yield from _kept(lambda: ledger.doubt(claim, why=why))
         raise EffectConflict(f"the receiver knows key {key!r} with another payload: {other}") from other
     except _PersonNeeded as cause:
-        ledger.doubt(
-            claim,
-            why=storable(str(cause.__cause__ or "its key may have expired and the look-up found nothing")),
-        )
+        why = storable(str(cause.__cause__ or "its key may have expired and the look-up found nothing"))
+        yield from _kept(lambda: ledger.doubt(claim, why=why))
         raise in_doubt(key) from cause.__cause__
     except (Unreachable, KeyInUse) as unknown:
         if effect.receiver.repeatable:
             raise  # calling again does no harm, so this is a node's error like any other
-        ledger.doubt(claim, why=storable(str(unknown)))
+        why = storable(str(unknown))
+        yield from _kept(lambda: ledger.doubt(claim, why=why))
         raise EffectUnsettled(f"effect {key!r}: {unknown}; advancing the run asks again with the same key") from unknown
     return (yield from _kept(lambda: ledger.settle(claim, outcome)))
 

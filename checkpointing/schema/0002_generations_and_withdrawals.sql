@@ -26,8 +26,10 @@ create table effect_generations (
 );
 create index effect_generations_by_thread on effect_generations (thread_id, claimed_ms);
 
--- Approvals gain a state: withdrawn. SQLite cannot change a check in place, so the table is made anew on both engines.
-create table approvals_2 (
+-- Approvals gain a state: withdrawn. SQLite cannot change a check in place, so the table is made anew on both engines. It is renamed first,
+-- which waits for every decision under way and keeps the next ones out: one that committed between the copy and the drop would be lost.
+alter table approvals rename to approvals_1;
+create table approvals (
     id text primary key,
     thread_id text not null,
     node text not null,
@@ -57,12 +59,11 @@ create table approvals_2 (
     withdrawn_ms bigint,
     unique (thread_id, node, name, visit, round)
 );
-insert into approvals_2 (id, thread_id, node, name, visit, round, interrupt_id, lease, fence, root, task, checkpoint, payload, payload_hash,
+insert into approvals (id, thread_id, node, name, visit, round, interrupt_id, lease, fence, root, task, checkpoint, payload, payload_hash,
     allowed, approvers, edits, on_expiry, state, decision, decided_by, opened_ms, expires_ms, decided_ms)
 select id, thread_id, node, name, visit, round, interrupt_id, lease, fence, root, task, checkpoint, payload, payload_hash,
     allowed, approvers, edits, on_expiry, state, decision, decided_by, opened_ms, expires_ms, decided_ms
-from approvals;
-drop table approvals;
-alter table approvals_2 rename to approvals;
+from approvals_1;
+drop table approvals_1;
 create index approvals_pending on approvals (expires_ms, opened_ms, id) where state = 'pending';
 create index approvals_by_thread on approvals (thread_id, opened_ms);

@@ -13,6 +13,7 @@ from checkpointing import Journal, migrate, open_journal
 from checkpointing.migrate import Migration, migrations
 from checkpointing.store import Tx
 from graph import approve, thread
+from tests.support.blocked import Peer
 from tests.support.small_claim import THREAD, small_claim
 
 FIRST = 1
@@ -59,6 +60,38 @@ def test_the_sum_of_the_migrations_is_the_schema(
             open_journal(stepwise).close()
     with open_journal(stepwise) as journal:
         assert described(journal, engine) == expected
+
+
+def test_a_decision_under_way_while_the_table_is_made_anew_is_not_lost(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker of the earlier code decides; the migration waits for it, and the decision is there afterwards."""
+    with open_journal_at_first_schema(url, monkeypatch) as before:
+        with before.store.transaction("test") as tx:
+            tx.all(INSERT.replace("'decided'", "'pending'"))
+        with before.store.transaction("approval.decide") as tx:
+            tx.all("update approvals set state = 'decided' where id = 'apr_1'")
+            opening = Peer(before, lambda: open_journal(url))
+            opening.until_blocked()
+        with opening.result() as after:
+            assert after.approvals.get("apr_1").state == "decided"
+
+
+def open_journal_at_first_schema(url: str, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    with monkeypatch.context() as patched:
+        up_to(FIRST, patched)
+        return open_journal(url)
+
+
+def test_a_worker_goes_on_after_a_migration_beside_it(url: str, engine: str) -> None:
+    """Statements that a connection had prepared would fail for ever, once a column is added to their table."""
+    with open_journal(url) as worker:
+        for _ in range(30):
+            worker.effects.list(thread_id="t")
+        with open_journal(url) as other, other.store.transaction("test") as tx:
+            tx.all("alter table effects add column later_on text")
+        for _ in range(5):
+            assert worker.effects.list(thread_id="t") == []
 
 
 def described(journal: Journal, engine: str) -> list[tuple[Any, ...]]:

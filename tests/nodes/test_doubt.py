@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ def test_a_key_whose_life_ends_between_two_attempts_is_not_sent_again(
     """A receiver that is tried for longer than it remembers a key: the age counts at each attempt, not at the claim."""
     calls: list[str] = []
 
-    @effect(receiver=KEYED, name="pay")
+    @effect(receiver=replace(KEYED, settle_delay=timedelta(0)), name="pay")
     def pay(*, key: str) -> dict[str, Any]:
         calls.append(key)
         clock.move(timedelta(hours=25))

@@ -20,6 +20,7 @@ from checkpointing.errors import (
     EffectNotApproved,
     NotAllowed,
     ReissueRefused,
+    Rejected,
     UnknownEffect,
     Unreachable,
 )
@@ -209,6 +210,38 @@ def test_a_reissue_acts_under_the_approval_it_was_given(journal: Journal, tmp_pa
         _pay_under(journal, world, str(again.approval_id))
 
 
+def test_a_reissue_does_not_outlive_its_approval(journal: Journal, tmp_path: Path) -> None:
+    """The receiver refused the request and freed the slot; then the approval was taken back."""
+    world = World(journal, tmp_path, asks=True)
+    world.error = Rejected("no such payee")
+    parked = world.graph.invoke({}, THREAD)
+    with pytest.raises(Rejected):
+        world.graph.invoke(approve(parked["__interrupt__"][0]), thread("claim-0042", principal="adjuster-17"))
+    [record] = journal.effects.list(thread_id="claim-0042")
+    assert record.approval_id
+    journal.approvals.withdraw(record.approval_id, principal="adjuster-17", reason="wrong claim")
+    world.error, world.closed = None, False
+    with pytest.raises(EffectNotApproved, match="withdrawn"):
+        reissue(journal, world.pay, record.key, principal="operator-3")
+
+    assert world.bank.calls == []
+
+
+def test_an_approval_may_be_withdrawn_between_a_reissue_and_its_call(journal: Journal, tmp_path: Path) -> None:
+    world = World(journal, tmp_path, asks=True)
+    parked = world.graph.invoke({}, THREAD)
+    world.graph.invoke(approve(parked["__interrupt__"][0]), thread("claim-0042", principal="adjuster-17"))
+    [record] = journal.effects.list(thread_id="claim-0042")
+    freed = journal.effects.reissue(record.key, principal="operator-3")
+    journal.approvals.withdraw(str(record.approval_id), principal="adjuster-17", reason="wrong claim")
+    world.closed = False
+    with pytest.raises(EffectNotApproved, match="withdrawn"):
+        reissue(journal, world.pay, freed.key, principal="operator-3")
+
+    assert world.bank.calls == []
+    assert list(journal.audit.verify()) == []
+
+
 def _pay_under(journal: Journal, world: World, approval_id: str) -> None:
     """Ask for another slot under the same approval, as a node would."""
     [record] = journal.effects.list(thread_id="claim-0042")
@@ -228,6 +261,7 @@ def test_a_reissue_that_was_killed_goes_on_under_the_key_it_had_begun(point: str
     with open_journal(url, lease=LEASE) as journal:
         world = World(journal, tmp_path)
         world.closed = False
+        assert list(journal.audit.verify()) == []
         record = _when_free(journal, world)
 
     assert record == "settled"

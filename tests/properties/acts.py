@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,16 @@ from langgraph.types import Command
 
 from checkpointing import Approval, Journal
 from checkpointing.errors import AlreadyDecided, CounterfoilError, Refused
+from checkpointing.store import Store, Tx
 from graph import DurableGraph, approve, edit, reject, thread
 from tests.properties.faults import planted
 from tests.properties.history import Crash, Event
 from tests.properties.receiver import BrokeOff, Desk, append, lines_of
 from tests.properties.world import CLERK, INPUT, THREAD, World
 from tests.support.points import after, at_point, die
+
+AT_WORK = threading.Lock()
+"""Held by the thread that is in a transaction, in a process that is about to stop."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ def process(world: World, event: Event, number: int, side: str, barrier: Any = N
     """Do what *event* says, as a process that dies where it says."""
     if event.verb == "overtaken":
         assert event.crash
+        _one_transaction_at_a_time()
         _arm(event.crash, stand_still)
         event = replace(event, verb=event.what)  # type: ignore[arg-type]  # `what` is a verb here
     elif event.crash:
@@ -70,9 +76,22 @@ def _arm(crash: Crash, what: Callable[[], None]) -> None:
         at_point(crash.point, what, nth=crash.nth)
 
 
+def _one_transaction_at_a_time() -> None:
+    """Let no thread of this process be in a transaction when another one stops it: it would keep every other process waiting."""
+    original = Store.transaction
+
+    @contextmanager
+    def transaction(self: Store, name: str) -> Iterator[Tx]:
+        with AT_WORK, original(self, name) as tx:
+            yield tx
+
+    Store.transaction = transaction  # type: ignore[method-assign]  # in a process that is about to stop
+
+
 def stand_still() -> None:
-    """Stop until somebody lets this process go on."""
-    os.kill(os.getpid(), signal.SIGSTOP)
+    """Stop until somebody lets this process go on, holding nothing that others wait for."""
+    with AT_WORK:
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def attempts_of(folder: Path, number: int) -> list[Attempt]:

@@ -285,7 +285,7 @@ def test_a_payment_that_was_refused_and_made_by_hand_is_adopted_under_its_approv
     approval = approval_of(cli, claim)
     refused("approve", approval, *AS, code=1)
     record = pay_of(journal, claim)
-    assert (record.state, record.approval_id) == ("released", None)
+    assert (record.state, record.approval_id) == ("released", approval)
     by_hand(sandbox, record.arguments, key=record.key)
 
     cli("reconcile", *FIX)
@@ -556,6 +556,35 @@ def test_two_repairs_at_once_adopt_once(
         assert "is done: paid" in cli("resume", claim.thread_id).stdout
         assert len(control.payments(claim.claim_id)) == 1
     assert list(journal.audit.verify()) == []
+
+
+def test_a_payment_that_happened_after_all_and_was_made_again_is_found(
+    cli: Cli, filed: Make, control: SandboxControl, journal: Journal
+) -> None:
+    """Somebody said that nothing happened, and had it tried again under a new key."""
+    claim = in_doubt(cli, filed, control)
+    key = pay_of(journal, claim).key
+    cli("effects", "resolve", key, "--nothing-happened", "--as", "operator-3")
+    cli("effects", "reissue", key, "--as", "operator-3")
+    assert len(control.payments(claim.claim_id)) == 2
+    said = cli("reconcile", *FIX, "--json", code=1)
+
+    assert [kind for kind, _ in found(said)] == ["twice"]
+    assert "was reissued as" in said.document["findings"][0]["why"]
+
+
+def test_a_payment_that_happened_after_all_is_told_before_it_is_made_again(
+    cli: Cli, filed: Make, control: SandboxControl, journal: Journal
+) -> None:
+    claim = in_doubt(cli, filed, control)
+    key = pay_of(journal, claim).key
+    cli("effects", "resolve", key, "--nothing-happened", "--as", "operator-3")
+    journal.effects.reissue(key, principal="operator-3")
+    said = cli("reconcile", *FIX, "--json", code=1)
+
+    assert [kind for kind, _ in found(said)] == ["differs"]
+    assert "whoever asks for it next executes it again" in said.document["findings"][0]["why"]
+    assert len(control.payments(claim.claim_id)) == 1
 
 
 def repair(url: str, outside: str, folder: Path, barrier: Any, who: str) -> None:
