@@ -24,9 +24,9 @@ from checkpointing.digest import sha256
 from checkpointing.errors import NotAllowed, SlotAmbiguous
 from checkpointing.leases import check_fence
 from checkpointing.questions import Approval, Question, approval_from, approval_id
-from checkpointing.runs import submitter, wake
 from checkpointing.slots import Place
 from checkpointing.store import Store, Tx
+from checkpointing.waking import submitter, wake
 
 LATEST = """
 select * from approvals where thread_id = :thread_id and node = :node and name = :name and visit = :visit

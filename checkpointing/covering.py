@@ -18,8 +18,8 @@ from checkpointing.errors import (
     UnknownApproval,
 )
 from checkpointing.questions import Approval, approval_from
-from checkpointing.runs import wake
 from checkpointing.store import Store, Tx
+from checkpointing.waking import wake
 
 GET = "select * from approvals where id = :id"
 GET_SHARED = GET + " for share"

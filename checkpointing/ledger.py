@@ -32,7 +32,8 @@ from checkpointing.effects import Claim, EffectRecord, EffectState, Request, rec
 from checkpointing.errors import ClockBehind, EffectBusy, EffectConflict, EffectNotApproved, LeaseLost
 from checkpointing.executing import Executing
 from checkpointing.leases import Lease, check_fence, is_live
-from checkpointing.resolving import audit, existing, reissue, resolve, wake_and_audit
+from checkpointing.recorded import get, page, past
+from checkpointing.resolving import GET, audit, reissue, resolve, wake_and_audit
 from checkpointing.slots import MAX_KEY_LENGTH, ambiguous
 from checkpointing.store import Row, Store, Tx
 
@@ -75,15 +76,6 @@ RELEASE = """
 update effects set state = 'released'
 where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
 """
-GET = "select * from effects where key = :key"
-ALL = """
-select * from effects where (claimed_ms, slot) > (:after_ms, :after) order by claimed_ms, slot limit :limit
-"""
-OF_THREAD = ALL.replace("where", "where thread_id = :thread_id and")
-IN_STATE = ALL.replace("where", "where state = :state and")
-OF_THREAD_IN_STATE = IN_STATE.replace("where", "where thread_id = :thread_id and")
-PAST = "select * from effect_generations where key = :key"
-PAST_OF_THREAD = "select * from effect_generations where thread_id = :thread_id order by claimed_ms, slot, generation"
 
 
 class Ledger:
@@ -223,13 +215,11 @@ class Ledger:
         Raises:
             UnknownEffect: no effect has this key.
         """
-        with self.store.reading() as tx:
-            return record_from(tx.one(GET, key=key) or existing(tx, key, sql=PAST))
+        return get(self.store, key)
 
     def past(self, thread_id: str) -> list[EffectRecord]:
         """Return the earlier generations of the thread's reissued effects, in the order they were claimed."""
-        with self.store.reading() as tx:
-            return [record_from(row) for row in tx.all(PAST_OF_THREAD, thread_id=thread_id)]
+        return past(self.store, thread_id)
 
     def list(
         self,
@@ -240,14 +230,7 @@ class Ledger:
         limit: int = 1000,
     ) -> list[EffectRecord]:
         """Return up to *limit* effects in the order they were claimed, from the one after *after*."""
-        # One text a question, not one with empty conditions: neither engine uses an index under those.
-        sql = (OF_THREAD_IN_STATE if state else OF_THREAD) if thread_id else IN_STATE if state else ALL
-        after_ms = int(after.claimed_at.timestamp() * 1000) if after else -1
-        with self.store.reading() as tx:
-            rows = tx.all(
-                sql, thread_id=thread_id, state=state, after_ms=after_ms, after=after.slot if after else "", limit=limit
-            )
-        return [record_from(row) for row in rows]
+        return page(self.store, thread_id=thread_id, state=state, after=after, limit=limit)
 
     def _first_claim(self, tx: Tx, asked: Request, *, released: Row | None) -> Claim:
         if asked.approval_id:

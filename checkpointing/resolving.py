@@ -29,9 +29,9 @@ from checkpointing.errors import (
     UnknownEffect,
 )
 from checkpointing.leases import Lease, is_live
-from checkpointing.runs import wake_waiting
 from checkpointing.slots import Place, make_key, slot_of
 from checkpointing.store import Row, Store, Tx
+from checkpointing.waking import wake_waiting
 
 GET = "select * from effects where key = :key"
 GET_LOCKED = GET + " for update"

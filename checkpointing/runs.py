@@ -69,14 +69,6 @@ where thread_id = :thread_id and state = 'running' and exists
     (select 1 from audit where audit.thread_id = runs.thread_id and audit.event = 'run.start' and audit.actor = :owner)
 returning *
 """
-WAKE = """
-update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
-where thread_id = :thread_id and state = 'parked'
-"""
-WAKE_WAITING = """
-update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
-where waits_for = :key and state = 'parked' returning thread_id
-"""
 REDRIVE = """
 update runs set state = 'admitted', reason = null, error = null, attempts = 0, updated_ms = :now
 where thread_id = :thread_id and state = 'dead' returning *
@@ -265,22 +257,6 @@ class Runs:
                     **{k: v for k, v in values.items() if v is not None},
                 )
             give_back(tx, lease)
-
-
-def wake(tx: Tx, thread_id: str) -> None:
-    """Make a parked run ready again as part of *tx*; a run in any other state notices by itself."""
-    tx.all(WAKE, thread_id=thread_id)
-
-
-def wake_waiting(tx: Tx, key: str) -> set[str]:
-    """Make every run that is parked for this effect ready again as part of *tx*, and return their threads, for the audit."""
-    return {str(row["thread_id"]) for row in tx.all(WAKE_WAITING, key=key)}
-
-
-def submitter(tx: Tx, thread_id: str) -> str | None:
-    """Return who submitted the thread's current turn, or `None` if nobody was named or there is no run."""
-    row = tx.one(GET, thread_id=thread_id)
-    return row["submitted_by"] if row else None
 
 
 def _is_new_turn(tx: Tx, current: Run, wanted: Admission) -> bool:

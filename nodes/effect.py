@@ -8,20 +8,19 @@ is the count of visits.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langgraph.errors import GraphBubbleUp
 
 from checkpointing import EffectRecord, Journal
 from checkpointing.errors import ArgumentsNotJson, EffectNotApproved, GraphRefused
+from nodes.performing import arun, never_asking
 from nodes.request import request, slot_of
 from nodes.state import read_channel
 from nodes.visit import Visit, place, visit, visits_before
 from tools.effect import Effect
-from tools.perform import Steps, adrive, drive, perform
+from tools.perform import Steps, drive, perform
 
 State = Mapping[str, Any]
 Update = dict[str, Any]
@@ -86,11 +85,7 @@ class _Work:
         return drive(self._steps(state, config))
 
     async def arun(self, state: State, config: RunnableConfig) -> Update:
-        bridge = self.journal.bridge
-        if inspect.iscoroutinefunction(self.effect.function):
-            return await adrive(self._steps(state, config), bridge)
-        # The whole of it in one thread: if the caller is cancelled while the tool runs, the outcome is still settled.
-        return await bridge.run(self.run, state, config)
+        return await arun(self.effect, self.journal.bridge, lambda: self._steps(state, config))
 
     def _steps(self, state: State, config: RunnableConfig) -> Steps[Update]:
         here, step, approved = self._enter(state, config)
@@ -100,13 +95,8 @@ class _Work:
         slot = slot_of(self.effect, values, thread_id=here.thread_id, step=step)
         with place(self.journal, here, slot.id) as at:
             asked = request(self.effect, slot, at, values, approved=approved)
-            try:
+            with never_asking(f"effect {self.effect.name!r} in node {here.node!r}"):
                 record = yield from perform(self.journal.effects, self.effect, asked)
-            except GraphBubbleUp as asks:
-                raise GraphRefused(
-                    f"effect {self.effect.name!r} in node {here.node!r} interrupted while it was at work; "
-                    "ask in an approval node before it"
-                ) from asks
         return self._done(here, step, record)
 
     def _enter(self, state: State, config: RunnableConfig) -> tuple[Visit, str, dict[str, Any] | None]:

@@ -19,14 +19,12 @@ All else (in doubt, busy, no answer, lease lost, a bug, whatever the tool did no
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
-from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
 from pydantic import PrivateAttr, ValidationError
 
@@ -35,8 +33,10 @@ from checkpointing.digest import canonical
 from checkpointing.doubts import in_doubt
 from checkpointing.effects import Request
 from checkpointing.errors import ArgumentsNotJson, EffectConflict, GraphRefused, Rejected, UnguardedEffect
-from checkpointing.recorded import note_conflict, recorded, recorded_at
+from checkpointing.notes import note_conflict
+from checkpointing.recorded import recorded, recorded_at
 from checkpointing.slots import Slot
+from nodes.performing import arun, never_asking
 from nodes.request import digest_of, request, slot_of
 from nodes.reviews import decided
 from nodes.tool_arguments import OURS, as_json, schema_of, what_is_wrong
@@ -44,7 +44,7 @@ from nodes.tool_calls import as_text, find_call, messages_in, outcome, refused, 
 from nodes.unswallowed import unswallowed
 from nodes.visit import Visit, place, visit
 from tools.effect import Effect
-from tools.perform import Steps, adrive, drive, perform
+from tools.perform import Steps, drive, perform
 
 
 class EffectTool(BaseTool):
@@ -99,12 +99,8 @@ class EffectTool(BaseTool):
             return drive(self._steps(runtime, arguments))
 
     async def _arun(self, *, runtime: Any = None, **arguments: Any) -> ToolMessage:
-        bridge = self._journal.bridge
         with unswallowed():
-            if inspect.iscoroutinefunction(self._effect.function):
-                return await adrive(self._steps(runtime, arguments), bridge)
-            # In one thread, as an effect node does: a caller that is cancelled while the tool runs loses no outcome.
-            return await bridge.run(lambda: drive(self._steps(runtime, arguments)))
+            return await arun(self._effect, self._journal.bridge, lambda: self._steps(runtime, arguments))
 
     def _steps(self, runtime: Any, given: dict[str, Any]) -> Steps[ToolMessage]:
         call = self._call(runtime)
@@ -120,7 +116,7 @@ class EffectTool(BaseTool):
             return call.refused(str(wrong))
         with place(self._journal, call.here, slot.id) as at:
             asked = request(self._effect, slot, at, values)
-            with _never_asking(self.name):
+            with never_asking(f"effect {self.name!r}"):
                 return (yield from self._performed(call, asked))
 
     def _reviewed(self, call: _Call, values: dict[str, Any]) -> str | None:
@@ -219,11 +215,3 @@ def effect_tools(journal: Journal, effects: Iterable[Effect], *, messages_key: s
 def is_kept(config: RunnableConfig) -> bool:
     """Tell whether what runs under *config* has a thread."""
     return "thread_id" in config.get("configurable", {})
-
-
-@contextmanager
-def _never_asking(name: str) -> Iterator[None]:
-    try:
-        yield
-    except GraphBubbleUp as asks:
-        raise GraphRefused(f"effect {name!r} interrupted while it was at work; ask before the tool runs") from asks

@@ -23,7 +23,6 @@ from langgraph.types import Command
 from langgraph_sdk import Auth
 
 from checkpointing import Journal
-from checkpointing.audit import append, entries_in
 from checkpointing.digest import sha256
 from checkpointing.errors import (
     AlreadyDecided,
@@ -39,17 +38,17 @@ from checkpointing.errors import (
     StoreUnreachable,
     UnknownApproval,
 )
+from checkpointing.notes import note_submission, submitters
 from graph.asks import Decide, Start, read_ask
 from nodes.principal import identity_of
 from service.agent_server import AgentServer
 
 LOOKING = frozenset({("assistants", "read"), ("assistants", "search"), ("threads", "read"), ("threads", "search")})
 """What anybody whom the server lets in may do, Studio's user too."""
-DOING = frozenset({("threads", "create"), ("threads", "create_run"), ("threads", "update"), ("threads", "delete")})
+DOING = frozenset({("threads", "create"), ("threads", "create_run"), ("threads", "update")})
 """What a user with a token may do too; everything else is shut."""
 OURS = ("__counterfoil", "__pregel")
 """How the keys begin by which a config tells a node who is acting, under which lease, and where in the graph it stands."""
-SUBMIT = "server.submit"
 STATUS: dict[type[CounterfoilError], int] = {
     NotAllowed: 403,
     UnknownApproval: 404,
@@ -140,30 +139,9 @@ def admit_run(journal: Journal, principal: str, value: Mapping[str, Any]) -> Non
             raise InputRefused(f"a client may not set {', '.join(own)}")
     ask = read_ask(Command(**kwargs["command"]) if kwargs.get("command") else kwargs.get("input"))
     if isinstance(ask, Start):
-        _submit(journal, ask, thread_id, principal)
+        note_submission(journal.store, thread_id, principal=principal, digest=sha256(ask.input, what="input"))
     elif isinstance(ask, Decide):
         _decide(journal, ask, thread_id, principal)
-
-
-def _submit(journal: Journal, ask: Start, thread_id: str, principal: str) -> None:
-    """
-    Keep in the audit who submitted which input: a run of a server has no row that could tell.
-
-    A thread has one input, as elsewhere. The same again is let through until the thread has got anywhere: the server may have died before it
-    made the run.
-    """
-    digest = sha256(ask.input, what="input")
-    with journal.store.transaction("server.submit") as tx:
-        append(tx, thread_id, SUBMIT, actor=principal, subject=thread_id, input=digest)
-        chain = entries_in(tx, thread_id)
-        if any(entry.event == SUBMIT and entry.body["input"] != digest for entry in chain):
-            raise InputChanged(
-                f"thread {thread_id!r} was submitted with other input; use another thread for another claim"
-            )
-        if any(entry.event != SUBMIT for entry in chain):
-            raise InputChanged(
-                f"thread {thread_id!r} has this input and got somewhere with it; input=None carries it on"
-            )
 
 
 def _decide(journal: Journal, ask: Decide, thread_id: str, principal: str) -> None:
@@ -172,12 +150,12 @@ def _decide(journal: Journal, ask: Decide, thread_id: str, principal: str) -> No
             raise DecisionInvalid(f"the answer to interrupt {one.interrupt_id!r} names no approval")
         if journal.approvals.get(one.approval_id).thread_id != thread_id:
             raise UnknownApproval(f"thread {thread_id!r} has no approval {one.approval_id!r}")
-    submitters = {entry.actor for entry in journal.audit.entries(thread_id) if entry.event == SUBMIT}
-    if not submitters:  # a copy of a thread, say: whoever made it may be the one who submitted
+    submitted_by = submitters(journal.store, thread_id)
+    if not submitted_by:  # a copy of a thread, say: whoever made it may be the one who submitted
         raise NotAllowed(
             f"nobody is on record as who submitted thread {thread_id!r}, so nobody may decide its approvals"
         )
-    if principal in submitters:
+    if principal in submitted_by:
         raise NotAllowed(f"{principal!r} submitted thread {thread_id!r} and may not decide its approvals")
     decisions = [(str(one.approval_id), one.value) for one in ask.answers]
     journal.approvals.decide_all(decisions, principal=principal)

@@ -235,8 +235,8 @@ ONE_EFFECT = (
     Mutation(
         "a release is its own claim's",
         LEDGER,
-        'where slot = :slot and key = :key and state = \'claimed\' and lease = :lease and fence = :fence returning *\n"""\nGET',
-        'where slot = :slot and key = :key and state = \'claimed\' returning *\n"""\nGET',
+        'where slot = :slot and key = :key and state = \'claimed\' and lease = :lease and fence = :fence returning *\n"""\n\n\nclass',
+        'where slot = :slot and key = :key and state = \'claimed\' returning *\n"""\n\n\nclass',
         (ATTACK + "test_a_late_release_cannot_free_a_claim_that_was_taken_over",),
         "A late worker frees the slot of its successor's call, and a third calls.",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutations.catalogue.places import ADVANCE, ATTACK, DOUBT, LIFE, RESOLVING, RUNS, TABLE
+from tests.mutations.catalogue.places import ADVANCE, ATTACK, DOUBT, LIFE, RESOLVING, RUNS, TABLE, WAKING
 from tests.mutations.workshop import Mutation
 
 ONE_RUN = (
@@ -40,7 +40,7 @@ ONE_RUN = (
     ),
     Mutation(
         "a decision wakes a parked run only",
-        RUNS,
+        WAKING,
         "where thread_id = :thread_id and state = 'parked'\n",
         "where thread_id = :thread_id\n",
         (LIFE + "test_a_decision_does_not_raise_the_dead",),

@@ -1,0 +1,35 @@
+"""
+What other transitions do to a run as part of their own transaction: make a parked one ready again; and who submitted it.
+
+A decision, a resolution and an expiry wake whoever waits for them, so that nothing decided ever leaves its run parked.
+"""
+
+from __future__ import annotations
+
+from checkpointing.store import Tx
+
+WAKE = """
+update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
+where thread_id = :thread_id and state = 'parked'
+"""
+WAKE_WAITING = """
+update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
+where waits_for = :key and state = 'parked' returning thread_id
+"""
+SUBMITTER = "select submitted_by from runs where thread_id = :thread_id"
+
+
+def wake(tx: Tx, thread_id: str) -> None:
+    """Make a parked run ready again as part of *tx*; a run in any other state notices by itself."""
+    tx.all(WAKE, thread_id=thread_id)
+
+
+def wake_waiting(tx: Tx, key: str) -> set[str]:
+    """Make every run that is parked for this effect ready again as part of *tx*, and return their threads, for the audit."""
+    return {str(row["thread_id"]) for row in tx.all(WAKE_WAITING, key=key)}
+
+
+def submitter(tx: Tx, thread_id: str) -> str | None:
+    """Return who submitted the thread's current turn, or `None` if nobody was named or there is no run."""
+    row = tx.one(SUBMITTER, thread_id=thread_id)
+    return row["submitted_by"] if row else None
