@@ -18,15 +18,15 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from checkpointing.clock import duration_ms
-from checkpointing.covering import audit, existing, withdraw
+from checkpointing.covering import audit, check_principal, existing, withdraw
 from checkpointing.decisions import Decision, check_decision, refusal
 from checkpointing.digest import sha256
-from checkpointing.errors import NotAllowed, SlotAmbiguous
+from checkpointing.errors import SlotAmbiguous
 from checkpointing.leases import check_fence
 from checkpointing.questions import Approval, Question, approval_from, approval_id
 from checkpointing.slots import Place
 from checkpointing.store import Store, Tx
-from checkpointing.waking import submitter, wake
+from checkpointing.waking import wake
 
 LATEST = """
 select * from approvals where thread_id = :thread_id and node = :node and name = :name and visit = :visit
@@ -131,7 +131,7 @@ class Approvals:
     @staticmethod
     def _decide(tx: Tx, approval_id: str, decision: Decision, principal: str | None) -> Approval:
         found = existing(tx, approval_id)
-        _check_principal(tx, found, principal)
+        check_principal(tx, found, principal)
         kept = check_decision(found, decision)
         row = tx.one(DECIDE, id=approval_id, decision=json.dumps(kept), decided_by=principal)
         if row is None:
@@ -243,14 +243,3 @@ def _values(question: Question, place: Place, payload_hash: str, round_: int) ->
         "ttl_ms": -1 if question.ttl is None else duration_ms(question.ttl),
         **place.columns(),
     }
-
-
-def _check_principal(tx: Tx, approval: Approval, principal: str | None) -> None:
-    if not principal:
-        raise NotAllowed(f"deciding approval {approval.id!r} needs a principal: thread(id, principal=...) or --as NAME")
-    if approval.approvers is not None and principal not in approval.approvers:
-        raise NotAllowed(
-            f"{principal!r} may not decide approval {approval.id!r}; its approvers are {', '.join(approval.approvers)}"
-        )
-    if principal == submitter(tx, approval.thread_id):
-        raise NotAllowed(f"{principal!r} submitted thread {approval.thread_id!r} and may not decide its approvals")

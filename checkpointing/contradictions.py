@@ -44,7 +44,7 @@ def effects_witness(ledger: Ledger) -> Witness:
         rows |= {record.key: record for record in ledger.past(thread_id)}
         for entry in entries:
             if entry.event == "effect.settle_late":
-                yield f"effect {entry.subject!r} was executed after its slot was freed and claimed again: both may have happened"
+                yield f"effect {entry.subject!r} was executed although something else is on record of its slot: both may have happened"
         recorded = _recorded(entries)
         for key, (digest, approval_id, outcome) in recorded.items():
             row = rows.get(key)
@@ -68,6 +68,8 @@ def approvals_witness(approvals: Approvals) -> Witness:
         rows = {row.id: row for row in approvals.of_thread(thread_id)}
         told: dict[str, dict[str, Entry]] = {}
         for entry in entries:
+            if entry.event == "approval.decide" and entry.event in told.get(entry.subject, {}):
+                yield f"approval {entry.subject!r} was decided twice"
             if entry.event.startswith("approval."):
                 told.setdefault(entry.subject, {})[entry.event] = entry
         for approval_id in sorted(told.keys() - rows.keys()):
@@ -89,15 +91,19 @@ def _recorded(entries: Sequence[Entry]) -> dict[str, tuple[str, str | None, str 
                 recorded[key] = (body["digest"], body["approval"], None)
             case "effect.settle" | "effect.resolve" if "outcome" in body:
                 # After a person said that nothing happened, the worker that had called may still say what did.
-                known = recorded.get(key) or next(
-                    (e.body["digest"], e.body["approval"])
-                    for e in reversed(entries)
-                    if (e.event, e.subject) == ("effect.claim", key)
-                )
+                known = recorded.get(key) or next(_asked_under(key, entries), ("", None))
                 recorded[key] = (known[0], known[1], body["outcome"])
             case "effect.release" | "effect.resolve":
                 recorded.pop(key, None)
     return recorded
+
+
+def _asked_under(key: str, entries: Sequence[Entry]) -> Iterator[tuple[str, str | None]]:
+    """Yield the digest and approval that were recorded of *key*, the last first: where it was claimed, or where a reissue made it."""
+    for entry in reversed(entries):
+        claimed = (entry.event, entry.subject) == ("effect.claim", key)
+        if claimed or (entry.event, entry.body.get("reissued_as")) == ("effect.reissue", key):
+            yield entry.body["digest"], entry.body["approval"]
 
 
 def _against(row: Approval, told: dict[str, Entry]) -> str | None:

@@ -17,14 +17,16 @@ from checkpointing.errors import (
     NotAllowed,
     UnknownApproval,
 )
+from checkpointing.principals import named
 from checkpointing.questions import Approval, approval_from
 from checkpointing.store import Store, Tx
-from checkpointing.waking import wake
+from checkpointing.text import storable
+from checkpointing.waking import submitters, wake
 
 GET = "select * from approvals where id = :id"
 GET_SHARED = GET + " for share"
 LATER = """
-select id from approvals where thread_id = :thread_id and node = :node and name = :name and visit > :visit limit 1
+select id from approvals where thread_id = :thread_id and node = :node and name = :name and visit > :visit and state in ('decided', 'expired') limit 1
 """
 WITHDRAW = """
 update approvals set state = 'withdrawn', withdrawn_by = :principal, withdrawn_why = :why, withdrawn_ms = :now
@@ -34,9 +36,9 @@ returning *
 USED_BY = "select key from effects where approval_id = :id and state <> 'released'"
 
 
-def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: str) -> None:
+def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: str, again: bool) -> None:
     """
-    Make sure that this approval allows an effect with these arguments.
+    Make sure that this approval allows an effect with these arguments; *again* says that the effect was claimed under it before.
 
     Raises:
         EffectNotApproved: it is another thread's or an earlier visit's, was not approved, was superseded or withdrawn, or was for
@@ -51,9 +53,9 @@ def check_covers(tx: Tx, approval_id: str, *, thread_id: str, arguments_hash: st
         raise EffectNotApproved(
             f"approval {approval_id!r} is {found.state}{_by_whom(found, kind)}; nothing may be done under it"
         )
-    if later := tx.one(LATER, thread_id=thread_id, node=found.node, name=found.name, visit=found.visit):
+    if not again and (later := tx.one(LATER, thread_id=thread_id, node=found.node, name=found.name, visit=found.visit)):
         raise EffectNotApproved(
-            f"approval {approval_id!r} belongs to visit {found.visit} of node {found.node!r}, which asked again since: "
+            f"approval {approval_id!r} belongs to visit {found.visit} of node {found.node!r}, which was answered again since: "
             f"approval {later['id']!r}"
         )
     if found.approved()[1] != arguments_hash:
@@ -78,23 +80,40 @@ def withdraw(store: Store, approval_id: str, *, principal: str | None, reason: s
 
     Raises:
         UnknownApproval: there is none with this id.
-        NotAllowed: no principal was named.
-        DecisionInvalid: it is a graph's own `interrupt()`, which waits for an answer and for nothing else.
+        NotAllowed: no principal was named, or it is not one of the approvers. Whoever submitted the run may take back its question, and
+            no decision on it.
+        DecisionInvalid: it is a graph's own `interrupt()`, which waits for an answer and for nothing else; or it was rejected.
         AlreadyDecided: an effect acted under it, or it was withdrawn or superseded before.
     """
-    if not principal:
-        raise NotAllowed(f"withdrawing approval {approval_id!r} needs a principal: who takes it back?")
+    principal = named(principal, f"withdrawing approval {approval_id!r} needs a principal: who takes it back?")
     with store.transaction("approval.withdraw") as tx:
-        if existing(tx, approval_id).interrupt_id:
-            raise DecisionInvalid(f"approval {approval_id!r} is a graph's own interrupt(); answer it instead")
-        row = tx.one(WITHDRAW, id=approval_id, principal=principal, why=reason)
+        _check_may_withdraw(tx, existing(tx, approval_id), principal)
+        row = tx.one(WITHDRAW, id=approval_id, principal=principal, why=storable(reason))
         used = tx.one(USED_BY, id=approval_id)
         if row is None or used:
             raise _too_late(existing(tx, approval_id), str(used["key"]) if used else None)
         withdrawn = approval_from(row)
         wake(tx, withdrawn.thread_id)
-        audit(tx, withdrawn, "approval.withdraw", actor=principal, reason=reason)
+        audit(tx, withdrawn, "approval.withdraw", actor=principal, reason=storable(reason))
         return withdrawn
+
+
+def check_principal(tx: Tx, approval: Approval, principal: str | None) -> None:
+    """
+    Make sure that this principal may decide the approval.
+
+    Raises:
+        NotAllowed: nobody was named, or not one of the approvers, or the one who submitted the run.
+    """
+    who = named(
+        principal, f"deciding approval {approval.id!r} needs a principal: thread(id, principal=...) or --as NAME"
+    )
+    if approval.approvers is not None and who not in approval.approvers:
+        raise NotAllowed(
+            f"{who!r} may not decide approval {approval.id!r}; its approvers are {', '.join(approval.approvers)}"
+        )
+    if who in submitters(tx, approval.thread_id):
+        raise NotAllowed(f"{who!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
 
 
 def existing(tx: Tx, approval_id: str) -> Approval:
@@ -113,6 +132,18 @@ def existing(tx: Tx, approval_id: str) -> Approval:
 def audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:
     """Write what happened to the approval into its thread's audit, as part of *tx*."""
     append(tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body)
+
+
+def _check_may_withdraw(tx: Tx, found: Approval, principal: str) -> None:
+    """Let whoever may decide take a decision back; a question also whoever put it. A reject allows nothing, so nothing of it is taken back."""
+    if found.interrupt_id:
+        raise DecisionInvalid(
+            f"approval {found.id!r} is a graph's own interrupt(); it takes an answer and nothing else"
+        )
+    if found.decision and found.decision["type"] not in ("approve", "edit"):
+        raise DecisionInvalid(f"approval {found.id!r} was rejected: nothing may be done under it anyway")
+    if found.decision or principal not in submitters(tx, found.thread_id):
+        check_principal(tx, found, principal)
 
 
 def _too_late(found: Approval, used_by: str | None) -> AlreadyDecided:

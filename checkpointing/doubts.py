@@ -7,12 +7,16 @@ from __future__ import annotations
 from checkpointing.errors import EffectInDoubt
 from checkpointing.store import Tx
 
-UNSETTLED = "select key from effects where thread_id = :thread_id and state in ('claimed', 'in_doubt') limit 1"
+UNSETTLED = "select key from effects where thread_id = :thread_id and generation = 1 and state in ('claimed', 'in_doubt') limit 1"
 LOCK_KEY = "select state from effects where key = :key for update"
 
 
 def unsettled(tx: Tx, thread_id: str) -> str | None:
-    """Return the key of an effect of the thread of which nobody knows yet whether it happened, or `None`."""
+    """
+    Return the key of an effect of the thread of which nobody knows yet whether it happened, or `None`.
+
+    A later generation is a person's second attempt beside the run, which has had its answer from the first.
+    """
     row = tx.one(UNSETTLED, thread_id=thread_id)
     return str(row["key"]) if row else None
 

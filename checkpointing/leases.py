@@ -28,7 +28,8 @@ from checkpointing.store import Row, Store, Tx
 
 TAKE = """
 insert into leases (name, owner, fence, expires_ms) values (:name, :owner, 1, :now + :lease_ms)
-on conflict (name) do update set owner = excluded.owner, fence = leases.fence + 1, expires_ms = excluded.expires_ms
+on conflict (name) do update set owner = excluded.owner, fence = leases.fence + 1, before_ms = leases.expires_ms,
+    expires_ms = excluded.expires_ms
 where leases.owner is null or leases.expires_ms <= :now
 returning fence
 """

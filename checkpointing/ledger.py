@@ -24,7 +24,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from checkpointing.audit import append
 from checkpointing.covering import check_covers
 from checkpointing.digest import JSON, canonical, sha256
 from checkpointing.doubts import in_doubt
@@ -32,9 +31,9 @@ from checkpointing.effects import Claim, EffectRecord, EffectState, Request, rec
 from checkpointing.errors import ClockBehind, EffectBusy, EffectConflict, EffectNotApproved, LeaseLost
 from checkpointing.executing import Executing
 from checkpointing.leases import Lease, check_fence, is_live
-from checkpointing.recorded import get, page, past
+from checkpointing.recorded import PAST, get, page, past
 from checkpointing.resolving import GET, audit, reissue, resolve, wake_and_audit
-from checkpointing.slots import MAX_KEY_LENGTH, ambiguous
+from checkpointing.slots import ambiguous
 from checkpointing.store import Row, Store, Tx
 
 CLAIM = """
@@ -46,6 +45,9 @@ on conflict do nothing
 returning *, :now as now
 """
 AT_SLOT = "select *, :now as now from effects where slot = :slot for update"
+LAST_ALIVE = """
+select case when fence = :fence then expires_ms else before_ms end as until_ms from leases where name = :name
+"""
 UNDER_APPROVAL = "select key from effects where approval_id = :approval_id and slot <> :slot"
 REPLAYED = "update effects set replays = replays + 1 where slot = :slot"
 TAKE_OVER = """
@@ -65,7 +67,7 @@ update effects set state = 'claimed', key = :key, effect = :effect, thread_id = 
 where slot = :slot and state = 'released' returning *, :now as now
 """
 DOUBT = """
-update effects set state = 'in_doubt'
+update effects set state = 'in_doubt', called_ms = :now
 where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
 """
 SETTLE = """
@@ -158,32 +160,23 @@ class Ledger:
         it, theirs stands and is returned. A crash before the commit leaves the claim, to be resolved by the receiver's profile.
 
         Raises:
-            EffectConflict: the slot was freed and claimed again with another request; the outcome belongs to nothing any more.
+            EffectConflict: it was executed, and a no is on record, or the slot was freed and claimed again; the audit keeps it.
+            LeaseLost: the receiver said no, and the slot has gone on meanwhile; stop.
             ArgumentsNotJson: the outcome is not JSON; the claim stays.
         """
         canonical(outcome, what=f"the outcome of effect {claim.record.key!r}")
         with self.store.transaction("effect.settle") as tx:
             row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome))
-            if row is None:
-                row = tx.one(GET, key=claim.record.key)
-                if row:
-                    return record_from(row)
-                lost = {"effect": claim.record.effect, "outcome": sha256(outcome)}
-                append(
-                    tx,
-                    claim.record.thread_id,
-                    "effect.settle_late",
-                    actor=claim.lease.owner,
-                    subject=claim.record.key,
-                    **lost,
-                )
-            else:
+            if row is not None:
                 record = record_from(row)
                 wake_and_audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
                 return record
+            if known := _stands(tx, claim, outcome):
+                return known
+            audit(tx, claim.record, "effect.settle_late", actor=claim.lease.owner, outcome=sha256(outcome))
         raise EffectConflict(
-            f"effect {claim.record.key!r} was executed, but its slot was freed and claimed again with another request: both may have "
-            f"happened. See counterfoil audit show {claim.record.thread_id}"
+            f"effect {claim.record.key!r} was executed, but something else is on record of its slot by now: both may have happened. "
+            f"See counterfoil audit show {claim.record.thread_id}"
         )
 
     def release(self, claim: Claim, *, why: str) -> None:
@@ -203,10 +196,12 @@ class Ledger:
         return resolve(self.store, key, happened=happened, outcome=outcome, principal=principal)
 
     def reissue(
-        self, key: str, *, principal: str | None, reason: str = "", max_key_length: int = MAX_KEY_LENGTH
+        self, key: str, *, principal: str | None, max_key_length: int, reason: str = "", spoilt: bool = False
     ) -> EffectRecord:
-        """Free the slot of a declined or released effect under its next key; see `resolving.reissue`."""
-        return reissue(self.store, key, principal=principal, reason=reason, max_key_length=max_key_length)
+        """Free the slot of a declined effect, or of one with a spoilt key, under its next key; see `resolving.reissue`."""
+        return reissue(
+            self.store, key, principal=principal, reason=reason, max_key_length=max_key_length, spoilt=spoilt
+        )
 
     def get(self, key: str) -> EffectRecord:
         """
@@ -239,6 +234,7 @@ class Ledger:
                 asked.approval_id,
                 thread_id=asked.slot.thread_id,
                 arguments_hash=asked.approved_hash,
+                again=released is not None and released["approval_id"] == asked.approval_id,
             )
             if used := tx.one(UNDER_APPROVAL, approval_id=asked.approval_id, slot=asked.slot.id):
                 raise EffectNotApproved(
@@ -272,7 +268,7 @@ class Ledger:
             asked.place.held,
             doubtful=True,
             age=_age(before, "claimed_ms"),
-            since_call=_age(before, "called_ms"),
+            since_call=_since_call(tx, before),
         )
 
 
@@ -309,6 +305,34 @@ def _mine(claim: Claim) -> dict[str, Any]:
         "lease": claim.lease.name,
         "fence": claim.lease.fence,
     }
+
+
+def _stands(tx: Tx, claim: Claim, outcome: JSON) -> EffectRecord | None:
+    """Return what is on record under the claim's key, if it stands whatever came of this call; `None` if this call is one too many."""
+    row = tx.one(GET, key=claim.record.key) or tx.one(PAST, key=claim.record.key)
+    known = record_from(row) if row else None
+    is_no = isinstance(outcome, dict) and outcome.keys() == {"declined"}
+    if known and known.state == "settled" and (is_no or known.declined is None):
+        return known
+    if is_no:
+        raise LeaseLost(
+            f"effect {claim.record.key!r} is not {claim.lease.owner}'s any more, and its receiver said no to it"
+        )
+    return None
+
+
+def _since_call(tx: Tx, row: Row) -> timedelta:
+    """
+    Return how long the last call is certainly over.
+
+    A holder that said it was in doubt said so after its call. One that is gone was at work until its lease was over, for all anybody knows;
+    whoever took the lease since found it expired, so the expiry that the last of them found is no earlier.
+    """
+    if row["state"] == "in_doubt":
+        return _age(row, "called_ms")
+    lease = tx.one(LAST_ALIVE, name=row["lease"], fence=row["fence"])
+    until_ms = int(lease["until_ms"]) if lease else int(row["now"])
+    return timedelta(milliseconds=max(0, int(row["now"]) - until_ms))
 
 
 def _age(row: Row, since: str) -> timedelta:

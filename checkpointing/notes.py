@@ -57,9 +57,3 @@ def note_submission(store: Store, thread_id: str, *, principal: str, digest: str
             raise InputChanged(
                 f"thread {thread_id!r} has this input and got somewhere with it; input=None carries it on"
             )
-
-
-def submitters(store: Store, thread_id: str) -> set[str]:
-    """Return whom the thread's audit names as having submitted it."""
-    with store.reading() as tx:
-        return {entry.actor for entry in entries_in(tx, thread_id) if entry.event == SUBMIT}

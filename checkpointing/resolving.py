@@ -17,6 +17,7 @@ import json
 from typing import Any
 
 from checkpointing.audit import append
+from checkpointing.covering import check_covers
 from checkpointing.digest import JSON, canonical, sha256
 from checkpointing.effects import EffectRecord, Request, record_from
 from checkpointing.errors import (
@@ -24,13 +25,14 @@ from checkpointing.errors import (
     ArgumentsNotJson,
     DecisionInvalid,
     EffectBusy,
-    NotAllowed,
     ReissueRefused,
     UnknownEffect,
 )
 from checkpointing.leases import Lease, is_live
+from checkpointing.principals import named
 from checkpointing.slots import Place, make_key, slot_of
 from checkpointing.store import Row, Store, Tx
+from checkpointing.text import storable
 from checkpointing.waking import wake_waiting
 
 GET = "select * from effects where key = :key"
@@ -68,8 +70,7 @@ def resolve(store: Store, key: str, *, happened: bool, outcome: JSON, principal:
         EffectBusy: its owner is still at work on it.
         DecisionInvalid: the outcome is not JSON.
     """
-    if not principal:
-        raise NotAllowed(f"resolving effect {key!r} needs a principal: who found out?")
+    principal = named(principal, f"resolving effect {key!r} needs a principal: who found out?")
     try:
         canonical(outcome, what="outcome")
     except ArgumentsNotJson as error:
@@ -91,7 +92,9 @@ def resolve(store: Store, key: str, *, happened: bool, outcome: JSON, principal:
         return record
 
 
-def reissue(store: Store, key: str, *, principal: str | None, reason: str, max_key_length: int) -> EffectRecord:
+def reissue(
+    store: Store, key: str, *, principal: str | None, reason: str, max_key_length: int, spoilt: bool
+) -> EffectRecord:
     """
     Free the slot of an effect that was declined, or that did not happen, under its next key, and return it.
 
@@ -103,14 +106,15 @@ def reissue(store: Store, key: str, *, principal: str | None, reason: str, max_k
         principal: who wants it tried again.
         reason: why, for the audit.
         max_key_length: the longest key the receiver takes.
+        spoilt: the receiver stored a failure under the key of an effect that did not happen, so the key is of no use any more.
 
     Raises:
         UnknownEffect: no effect has this key.
-        ReissueRefused: it happened, or nobody knows yet whether it did, or it was reissued already.
+        ReissueRefused: it happened, or nobody knows yet whether it did, or its key still serves, or it was reissued already.
+        EffectNotApproved: its approval covers it no more.
         NotAllowed: no principal was named.
     """
-    if not principal:
-        raise NotAllowed(f"reissuing effect {key!r} needs a principal: who wants it tried again?")
+    principal = named(principal, f"reissuing effect {key!r} needs a principal: who wants it tried again?")
     with store.transaction("effect.reissue") as tx:
         # Under the row's lock first: of two reissues at once the second waits, and then finds the key in the past.
         found = tx.one(GET_LOCKED, key=key)
@@ -118,13 +122,17 @@ def reissue(store: Store, key: str, *, principal: str | None, reason: str, max_k
             raise ReissueRefused(f"effect {key!r} was reissued by {past['reissued_by']!r}, as {past['reissued_as']!r}")
         found = found or existing(tx, key)
         before = record_from(found)
-        if refused := _why_not(before):
+        if refused := _why_not(before, spoilt=spoilt):
             raise ReissueRefused(f"effect {key!r} {refused}")
+        if before.approval_id:
+            covers = {"thread_id": before.thread_id, "arguments_hash": sha256(before.arguments)}
+            check_covers(tx, before.approval_id, again=True, **covers)
         next_key = make_key(slot_of(found), before.digest, max_length=max_key_length, generation=before.generation + 1)
         tx.all(KEEP, key=key, next_key=next_key, principal=principal)
         row = tx.one(REISSUE, key=key, next_key=next_key)
         assert row is not None
-        audit(tx, before, "effect.reissue", actor=principal, reissued_as=next_key, reason=reason)
+        of_it = {"digest": before.digest, "approval": before.approval_id}
+        audit(tx, before, "effect.reissue", actor=principal, reissued_as=next_key, reason=storable(reason), **of_it)
         return record_from(row)
 
 
@@ -180,10 +188,15 @@ def audit(tx: Tx, record: EffectRecord, event: str, *, actor: str, **body: Any) 
     append(tx, record.thread_id, event, actor=actor, subject=record.key, effect=record.effect, **body)
 
 
-def _why_not(record: EffectRecord) -> str | None:
+def _why_not(record: EffectRecord, *, spoilt: bool) -> str | None:
     """Return why this effect is not to be tried again under another key, or `None`."""
     if record.state in ("claimed", "in_doubt"):
         return f"is {record.state}: another key would be another effect. See counterfoil effects resolve"
     if record.state == "settled" and record.declined is None:
         return "happened; there is nothing to try again"
+    if record.state == "released" and not spoilt:
+        return (
+            "did not happen, and its key still serves: counterfoil resume sends it again, and if it happened after all, the receiver can tell. "
+            "Where the receiver stored a failure under the key, say that it is spoilt"
+        )
     return None

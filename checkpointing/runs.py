@@ -19,9 +19,11 @@ from typing import Any, get_args
 
 from checkpointing.admissions import Admission, Run, RunState, run_from
 from checkpointing.audit import append
-from checkpointing.errors import InputChanged, InputRefused, NotAllowed, RunDead, UnknownThread
+from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThread
 from checkpointing.leases import Lease, check_fence, give_back
+from checkpointing.principals import named
 from checkpointing.store import Row, Store, Tx
+from checkpointing.text import storable
 
 ADMIT = """
 insert into runs (thread_id, state, input_type, input, input_digest, submission, turn, attempts, resumes, submitted_by,
@@ -92,6 +94,8 @@ class Runs:
             InputChanged: the thread, or this very submission of it, has other input.
             InputRefused: a new turn was asked for while the thread is not done.
         """
+        if wanted.submitted_by is not None:
+            named(wanted.submitted_by, f"thread {wanted.thread_id!r} cannot be submitted by a name without letters")
         with self.store.transaction("run.admit") as tx:
             values = {
                 "thread_id": wanted.thread_id,
@@ -234,15 +238,14 @@ class Runs:
             InputRefused: the run is not a dead letter.
             NotAllowed: no principal was named.
         """
-        if not principal:
-            raise NotAllowed(f"redriving thread {thread_id!r} needs a principal: who asks for it?")
+        principal = named(principal, f"redriving thread {thread_id!r} needs a principal: who asks for it?")
         with self.store.transaction("run.redrive") as tx:
             row = tx.one(REDRIVE, thread_id=thread_id)
             if row is None:
                 run = run_from(_existing(tx, GET, thread_id))
                 raise InputRefused(f"thread {thread_id!r} is {run.state}; only a dead letter is redriven")
             run = run_from(row)
-            _audit(tx, run, "run.redrive", actor=principal, reason=reason)
+            _audit(tx, run, "run.redrive", actor=principal, reason=storable(reason))
             return run
 
     def _end(self, name: str, lease: Lease, thread_id: str, sql: str, **values: Any) -> None:

@@ -16,7 +16,11 @@ WAKE_WAITING = """
 update runs set state = 'admitted', reason = null, waits_for = null, updated_ms = :now
 where waits_for = :key and state = 'parked' returning thread_id
 """
-SUBMITTER = "select submitted_by from runs where thread_id = :thread_id"
+SUBMITTERS = """
+select submitted_by as principal from runs where thread_id = :thread_id and submitted_by is not null
+union
+select actor as principal from audit where thread_id = :thread_id and event = 'server.submit'
+"""
 
 
 def wake(tx: Tx, thread_id: str) -> None:
@@ -29,7 +33,6 @@ def wake_waiting(tx: Tx, key: str) -> set[str]:
     return {str(row["thread_id"]) for row in tx.all(WAKE_WAITING, key=key)}
 
 
-def submitter(tx: Tx, thread_id: str) -> str | None:
-    """Return who submitted the thread's current turn, or `None` if nobody was named or there is no run."""
-    row = tx.one(SUBMITTER, thread_id=thread_id)
-    return row["submitted_by"] if row else None
+def submitters(tx: Tx, thread_id: str) -> set[str]:
+    """Return who submitted the thread: its current turn where it has a run, and whoever an Agent Server noted; nobody if nobody was named."""
+    return {str(row["principal"]) for row in tx.all(SUBMITTERS, thread_id=thread_id)}

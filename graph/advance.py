@@ -38,6 +38,7 @@ from checkpointing.errors import (
     EffectInDoubt,
     GraphChanged,
     GraphRefused,
+    InputRefused,
     Rejected,
     RunBusy,
     RunDead,
@@ -52,6 +53,7 @@ from graph.asks import Ask, Decide, Start, read_ask, read_config
 from graph.holding import Holding
 from graph.questions import decide, open_foreign
 from graph.snapshots import check_nodes_exist, check_turn, standing
+from nodes.state import CHANNELS
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -118,11 +120,20 @@ class Advance:
         if not isinstance(ask, Start) or self.journal.runs.find(thread_id):
             self._check_carries(thread_id, config)
         if isinstance(ask, Start):
+            self._check_input(ask.input)
             run = self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission))
             return not (self.turns and submission and submission != run.submission)
         if isinstance(ask, Decide):
             decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)
         return True
+
+    def _check_input(self, given: dict[str, Any]) -> None:
+        """Refuse what the graph would drop without a word: a key that its input has not."""
+        takes = self.compiled.builder.schemas[self.compiled.builder.input_schema].keys()
+        if unknown := sorted(given.keys() - takes):
+            raise InputRefused(
+                f"the graph's input has no {', '.join(map(repr, unknown))}; it has {', '.join(map(repr, sorted(takes - CHANNELS)))}"
+            )
 
     def _check_carries(self, thread_id: str, config: RunnableConfig) -> Run:
         """

@@ -44,6 +44,7 @@ def check_builder(builder: Builder) -> None:
 
 def _check_nodes(builder: Builder, *, path: str, policed: bool) -> None:
     """Check every node, *policed* telling whether a graph around this one stands under a policy."""
+    asking: dict[str, str] = {}
     defaults = builder._node_defaults  # noqa: SLF001  # there is no public way to read them
     for name, spec in builder.nodes.items():
         where = f"{path}{name}"
@@ -56,6 +57,10 @@ def _check_nodes(builder: Builder, *, path: str, policed: bool) -> None:
                 _check_policy(where, under_policy=under_policy or wrapped)
             elif isinstance(inside, ApprovalNode) and "approvals" not in builder.channels:
                 raise GraphRefused(f"node {where!r}: an approval {NO_CHANNEL}")
+            elif isinstance(inside, ApprovalNode) and (other := asking.setdefault(str(inside.name), where)) != where:
+                raise GraphRefused(
+                    f"nodes {other!r} and {where!r} ask under one name, {inside.name!r}: an effect could not tell whose answer it acts under"
+                )
             elif isinstance(inside, CompiledStateGraph):
                 _check_saver(inside, where)
                 _check_nodes(inside.builder, path=f"{where}/", policed=under_policy or wrapped)

@@ -14,7 +14,7 @@ from graph.advance import Compiled
 from graph.checks import check_builder
 from graph.durable import DurableGraph, durable
 from nodes import claims as steps
-from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimState, Outside
+from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimInput, ClaimState, Outside
 
 NAME = "claims"
 
@@ -44,7 +44,7 @@ def raw_claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APP
 
 def claims_builder(journal: Journal, outside: Outside, *, ttl: timedelta) -> StateGraph[Any, Any, Any, Any]:
     """Return the nine steps and their edges, not compiled."""
-    builder: StateGraph[Any, Any, Any, Any] = StateGraph(ClaimState)
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(ClaimState, input_schema=ClaimInput)
     builder.add_node("load_claim", steps.load_claim(outside))
     builder.add_node("fetch_policy", steps.fetch_policy(outside))
     builder.add_node("assess", steps.assess(outside, journal))

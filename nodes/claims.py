@@ -37,6 +37,13 @@ Outcome = Literal[
 ]
 
 
+class ClaimInput(DurableState):
+    """What a claim is submitted with; what else the state holds is for its steps to find out."""
+
+    claim_id: str
+    documents: list[dict[str, Any]]
+
+
 class ClaimState(DurableState):
     """
     What the next step of a claim needs.

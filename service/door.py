@@ -38,7 +38,8 @@ from checkpointing.errors import (
     StoreUnreachable,
     UnknownApproval,
 )
-from checkpointing.notes import note_submission, submitters
+from checkpointing.notes import note_submission
+from checkpointing.waking import submitters
 from graph.asks import Decide, Start, read_ask
 from nodes.principal import identity_of
 from service.agent_server import AgentServer
@@ -150,7 +151,8 @@ def _decide(journal: Journal, ask: Decide, thread_id: str, principal: str) -> No
             raise DecisionInvalid(f"the answer to interrupt {one.interrupt_id!r} names no approval")
         if journal.approvals.get(one.approval_id).thread_id != thread_id:
             raise UnknownApproval(f"thread {thread_id!r} has no approval {one.approval_id!r}")
-    submitted_by = submitters(journal.store, thread_id)
+    with journal.store.reading() as tx:
+        submitted_by = submitters(tx, thread_id)
     if not submitted_by:  # a copy of a thread, say: whoever made it may be the one who submitted
         raise NotAllowed(
             f"nobody is on record as who submitted thread {thread_id!r}, so nobody may decide its approvals"

@@ -1,6 +1,9 @@
 -- Effects: which key of the slot this is. A declined effect may be reissued, and then under a new key.
 alter table effects add column generation bigint not null default 1;
 
+-- Leases: when the holding before this one expired. Whoever had it may have been at work until then.
+alter table leases add column before_ms bigint not null default 0;
+
 -- The earlier generations of reissued effects, as they were: what a receiver declined stays on record under the key it declined.
 create table effect_generations (
     slot text not null,

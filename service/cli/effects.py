@@ -128,15 +128,20 @@ def resolve(
 def reissue(
     context: typer.Context,
     key: Key,
+    *,
     principal: As = None,
     reason: Reason = None,
+    spoilt: Annotated[
+        bool,
+        typer.Option("--spoilt", help="It did not happen, and the receiver stored a failure under its key."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """
     Try an effect again that its receiver declined, at once and under a new key.
 
     The old key is never sent again: a receiver answers it with the same no. The run that was told of the decline has gone on, and its state
-    and letters are not changed; what it was told stays on record. An effect that happened, or may have, is refused.
+    and letters are not changed; what it was told stays on record. An effect that happened, or may have, is refused, and so is one whose key still serves: `counterfoil resume` sends it again.
 
     Example: counterfoil effects reissue claim-0042:pay.0:pay:0f2a54f2b7f6a1a3 --as operator-3 --reason "The account is open again."
     """
@@ -147,7 +152,7 @@ def reissue(
         effect = effects_of(settings).get(name)
         if effect is None:
             raise ReissueRefused(f"effect {key!r} is a {name!r}, which this command has no tool for; see tools.reissue")
-        record = tools.reissue(journal, effect, key, principal=who, reason=reason or "")
+        record = tools.reissue(journal, effect, key, principal=who, reason=reason or "", spoilt=spoilt)
     if as_json:
         print_json(effect_document(record))
     else:

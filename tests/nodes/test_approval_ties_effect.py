@@ -17,6 +17,7 @@ from checkpointing.errors import (
     ApprovalExpired,
     DecisionInvalid,
     EffectNotApproved,
+    GraphRefused,
     NotAllowed,
     UnknownApproval,
 )
@@ -39,7 +40,7 @@ class State(DurableState):
 class World:
     """A graph that asks, waits at a gate a test may close, and pays what `arguments` says."""
 
-    def __init__(self, journal: Journal, folder: Path) -> None:
+    def __init__(self, journal: Journal, folder: Path, approvers: tuple[str, ...] | None = None) -> None:
         self.journal = journal
         self.bank = Bank(folder / "bank")
         self.arguments: Mapping[str, Any] | None = None
@@ -53,6 +54,7 @@ class World:
                 payload=lambda s: {**PAYLOAD, "amount": s.get("amount", 5)},
                 allowed=("approve", "edit", "reject"),
                 ttl=timedelta(days=3),
+                approvers=approvers,
             ),
         )
         builder.add_node("gate", self._gate)
@@ -140,6 +142,64 @@ def test_an_approval_that_was_used_is_not_withdrawn(world: World) -> None:
     assert world.journal.approvals.get(question.value["id"]).state == "decided"
 
 
+def test_a_later_question_that_nobody_has_answered_bars_nothing(world: World) -> None:
+    """A pipeline may ask about the next one while this one is paid."""
+    first = world.approved_and_stopped()
+    raw = world.graph.compiled
+    record = world.journal.approvals.get(first).record()
+    raw.update_state(THREAD, {"amount": 5}, as_node="__start__")
+    raw.invoke(None, THREAD)
+    assert [one.visit for one in world.journal.approvals.pending()] == [1]
+    raw.update_state(THREAD, {"approvals": {"payout": record}}, as_node="gate")
+    raw.invoke(None, THREAD)
+
+    assert len(world.bank.calls) == 1
+
+
+def test_only_who_may_decide_takes_a_decision_back(opened: Any, tmp_path: Path) -> None:
+    journal = opened()
+    world = World(journal, tmp_path, approvers=("boss",))
+    question = world.graph.invoke({"amount": 5}, thread("claim-0042", principal="intake"))["__interrupt__"][0]
+    with pytest.raises(NotAllowed, match="its approvers are boss"):
+        journal.approvals.withdraw(question.value["id"], principal="adjuster-18")
+    world.gate = OSError("closed")
+    with pytest.raises(OSError, match="closed"):
+        world.graph.invoke(approve(question), thread("claim-0042", principal="boss"))
+    for stranger in ("intake", "adjuster-18"):
+        with pytest.raises(NotAllowed):
+            journal.approvals.withdraw(question.value["id"], principal=stranger)
+
+    assert journal.approvals.withdraw(question.value["id"], principal="boss").state == "withdrawn"
+
+
+def test_who_submitted_may_take_a_question_back(opened: Any, tmp_path: Path) -> None:
+    journal = opened()
+    world = World(journal, tmp_path, approvers=("boss",))
+    question = world.graph.invoke({"amount": 5}, thread("claim-0042", principal="intake"))["__interrupt__"][0]
+
+    assert journal.approvals.withdraw(question.value["id"], principal="intake").state == "withdrawn"
+
+
+def test_a_reject_is_not_taken_back(world: World) -> None:
+    """Nothing may be done under it anyway; taken back, it could be asked again until somebody says yes."""
+    question = world.asked()
+    world.graph.invoke(reject(question, "no"), ADJUSTER)
+    with pytest.raises(DecisionInvalid, match="was rejected"):
+        world.journal.approvals.withdraw(question.value["id"], principal="adjuster-17")
+
+    assert world.journal.approvals.get(question.value["id"]).state == "decided"
+
+
+def test_two_nodes_do_not_ask_under_one_name(journal: Journal) -> None:
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    for name in ("a", "b"):
+        builder.add_node(name, approval_node("payout", journal, payload=lambda s: PAYLOAD))
+    builder.add_edge(START, "a")
+    builder.add_edge("a", "b")
+    with pytest.raises(GraphRefused, match="nodes 'a' and 'b' ask under one name, 'payout'"):
+        durable(builder, journal)
+
+
 def test_a_withdrawal_needs_a_name_and_a_question_of_ours(world: World) -> None:
     question = world.asked()
     with pytest.raises(NotAllowed):
@@ -157,7 +217,7 @@ def test_a_graphs_own_interrupt_is_answered_and_not_withdrawn(journal: Journal) 
     graph = durable(builder, journal)
     [question] = graph.invoke({}, THREAD)["__interrupt__"]
     [row] = journal.approvals.pending()
-    with pytest.raises(DecisionInvalid, match="answer it instead"):
+    with pytest.raises(DecisionInvalid, match="takes an answer and nothing else"):
         journal.approvals.withdraw(row.id, principal="adjuster-17")
 
     assert graph.invoke(answer(question, 7), ADJUSTER)["amount"] == 7
@@ -242,7 +302,7 @@ def test_an_unused_approval_of_an_earlier_visit_pays_nothing(world: World) -> No
     assert second.visit == 1
     world.journal.approvals.decide(second.id, {"type": "reject"}, principal="adjuster-17")
     raw.update_state(THREAD, {"approvals": {"payout": record}}, as_node="gate")
-    with pytest.raises(EffectNotApproved, match="belongs to visit 0 of node 'ask', which asked again"):
+    with pytest.raises(EffectNotApproved, match="belongs to visit 0 of node 'ask', which was answered again"):
         raw.invoke(None, THREAD)
 
     assert world.bank.calls == []

@@ -400,7 +400,8 @@ def test_a_look_up_waits_until_the_receiver_is_sure_to_know(
     clock.move(timedelta(seconds=10))
     steps = perform(journal.effects, pay, asked(journal, "thread:a"))
 
-    assert next(steps) == Wait(timedelta(seconds=20))
+    # Whoever gave a lease back may have been at its call until then; when that was, nobody wrote down.
+    assert next(steps) == Wait(timedelta(seconds=30))
     steps.close()
 
 

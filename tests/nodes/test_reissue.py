@@ -13,9 +13,12 @@ import pytest
 from langgraph.graph import START, StateGraph
 
 from checkpointing import Journal, open_journal
+from checkpointing.doubts import unsettled
+from checkpointing.effects import Claim
 from checkpointing.errors import (
     Declined,
     EffectBusy,
+    EffectConflict,
     EffectInDoubt,
     EffectNotApproved,
     NotAllowed,
@@ -132,7 +135,7 @@ def test_a_reissue_that_is_declined_too_is_reissued_by_its_new_key(world: World)
     assert (second.declined, third.declined) == ("the account is closed", None)
     assert [first, f"{first}.2", f"{first}.3"] == [first, second.key, third.key]
     with pytest.raises(ReissueRefused, match=r"reissued by 'operator-3', as '.*\.2'"):
-        world.journal.effects.reissue(first, principal="operator-4")
+        world.journal.effects.reissue(first, principal="operator-4", max_key_length=255)
 
 
 def test_what_happened_is_not_reissued(world: World) -> None:
@@ -175,7 +178,7 @@ def test_an_effect_in_doubt_gets_no_new_key(journal: Journal, tmp_path: Path) ->
     with pytest.raises(EffectInDoubt) as doubt:
         world.graph.invoke({}, THREAD)
     with pytest.raises(ReissueRefused, match="another key would be another effect"):
-        journal.effects.reissue(doubt.value.key, principal="operator-3")
+        journal.effects.reissue(doubt.value.key, principal="operator-3", max_key_length=255)
     with pytest.raises(EffectInDoubt):
         reissue(journal, world.pay, doubt.value.key, principal="operator-3")
 
@@ -190,7 +193,9 @@ def test_a_stored_failure_is_left_behind_once_a_person_has_said_nothing_happened
     [record] = world.journal.effects.list(thread_id="claim-0042")
     world.journal.effects.resolve(record.key, happened=False, principal="operator-3")
     world.error, world.closed = None, False
-    again = reissue(world.journal, world.pay, record.key, principal="operator-3")
+    with pytest.raises(ReissueRefused, match="its key still serves"):
+        reissue(world.journal, world.pay, record.key, principal="operator-3")
+    again = reissue(world.journal, world.pay, record.key, principal="operator-3", spoilt=True)
 
     assert (again.generation, again.state) == (2, "settled")
     assert world.graph.invoke(None, THREAD)["payment"] == again.outcome
@@ -222,9 +227,76 @@ def test_a_reissue_does_not_outlive_its_approval(journal: Journal, tmp_path: Pat
     journal.approvals.withdraw(record.approval_id, principal="adjuster-17", reason="wrong claim")
     world.error, world.closed = None, False
     with pytest.raises(EffectNotApproved, match="withdrawn"):
-        reissue(journal, world.pay, record.key, principal="operator-3")
+        reissue(journal, world.pay, record.key, principal="operator-3", spoilt=True)
 
     assert world.bank.calls == []
+    assert journal.effects.get(record.key).generation == 1  # what was refused has changed nothing
+
+
+def test_a_reissue_beside_the_end_of_its_run_does_not_bury_it(journal: Journal, tmp_path: Path) -> None:
+    """The run was told of the decline; what a person tries beside it is none of its business."""
+    world = World(journal, tmp_path)
+    key = world.declined()
+    freed = journal.effects.reissue(key, principal="operator-3", max_key_length=255)
+    with holding(journal.leases, slot_lease(freed.slot)) as lease:
+        asked = asked_again(journal.store, freed.key, lease, max_key_length=255)
+        journal.effects.claim(asked, person_needed=lambda age: False)
+
+        assert unsettled_in(journal) is None
+
+
+def unsettled_in(journal: Journal) -> str | None:
+    with journal.store.reading() as tx:
+        return unsettled(tx, "claim-0042")
+
+
+def test_a_late_no_after_a_reissue_is_no_alarm(journal: Journal, tmp_path: Path) -> None:
+    """A worker that stood still hears the same decline as its successor, when the effect has been reissued already."""
+    world = World(journal, tmp_path)
+    key = world.declined()
+    with holding(journal.leases, "thread:late") as lease:
+        late = Claim(journal.effects.get(key), lease, doubtful=False, age=timedelta(0), since_call=timedelta(0))
+        world.closed = False
+        reissue(journal, world.pay, key, principal="operator-3")
+        settled = journal.effects.settle(late, {"declined": "the account is closed"})
+
+    assert (settled.generation, settled.declined) == (1, "the account is closed")
+    assert list(journal.audit.verify()) == []
+
+
+def test_an_execution_beside_a_recorded_no_is_on_record(journal: Journal, tmp_path: Path) -> None:
+    """A worker stood still before its call, another was declined, and then the first one is executed after all."""
+    world = World(journal, tmp_path)
+    key = world.declined()
+    with holding(journal.leases, "thread:late") as lease:
+        late = Claim(journal.effects.get(key), lease, doubtful=False, age=timedelta(0), since_call=timedelta(0))
+        with pytest.raises(EffectConflict, match="both may have happened"):
+            journal.effects.settle(late, {"paid": 5})
+
+    assert [key in fault for fault in journal.audit.verify()] == [True]
+
+
+@pytest.mark.parametrize("principal", [17, " ", "a\0b", "\ud800", None, ""])
+def test_a_principal_is_a_name(world: World, principal: Any) -> None:
+    key = world.declined()
+    for refused in (
+        lambda: reissue(world.journal, world.pay, key, principal=principal),
+        lambda: world.journal.effects.resolve(key, happened=False, principal=principal),
+        lambda: world.journal.runs.redrive("claim-0042", principal=principal),
+        lambda: world.journal.approvals.withdraw("apr_1", principal=principal),
+    ):
+        with pytest.raises(NotAllowed):
+            refused()
+
+    assert list(world.journal.audit.verify()) == []
+
+
+def test_a_reason_is_kept_whatever_is_in_it(world: World) -> None:
+    key = world.declined()
+    world.closed = False
+    reissue(world.journal, world.pay, key, principal="operator-3", reason="a\0b \ud800")
+
+    assert list(world.journal.audit.verify()) == []
 
 
 def test_an_approval_may_be_withdrawn_between_a_reissue_and_its_call(journal: Journal, tmp_path: Path) -> None:
@@ -232,7 +304,7 @@ def test_an_approval_may_be_withdrawn_between_a_reissue_and_its_call(journal: Jo
     parked = world.graph.invoke({}, THREAD)
     world.graph.invoke(approve(parked["__interrupt__"][0]), thread("claim-0042", principal="adjuster-17"))
     [record] = journal.effects.list(thread_id="claim-0042")
-    freed = journal.effects.reissue(record.key, principal="operator-3")
+    freed = journal.effects.reissue(record.key, principal="operator-3", max_key_length=255)
     journal.approvals.withdraw(str(record.approval_id), principal="adjuster-17", reason="wrong claim")
     world.closed = False
     with pytest.raises(EffectNotApproved, match="withdrawn"):

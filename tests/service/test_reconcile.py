@@ -565,7 +565,7 @@ def test_a_payment_that_happened_after_all_and_was_made_again_is_found(
     claim = in_doubt(cli, filed, control)
     key = pay_of(journal, claim).key
     cli("effects", "resolve", key, "--nothing-happened", "--as", "operator-3")
-    cli("effects", "reissue", key, "--as", "operator-3")
+    cli("effects", "reissue", key, "--as", "operator-3", "--spoilt")
     assert len(control.payments(claim.claim_id)) == 2
     said = cli("reconcile", *FIX, "--json", code=1)
 
@@ -579,7 +579,7 @@ def test_a_payment_that_happened_after_all_is_told_before_it_is_made_again(
     claim = in_doubt(cli, filed, control)
     key = pay_of(journal, claim).key
     cli("effects", "resolve", key, "--nothing-happened", "--as", "operator-3")
-    journal.effects.reissue(key, principal="operator-3")
+    journal.effects.reissue(key, principal="operator-3", max_key_length=255, spoilt=True)
     said = cli("reconcile", *FIX, "--json", code=1)
 
     assert [kind for kind, _ in found(said)] == ["differs"]

@@ -10,7 +10,8 @@ import pytest
 
 from checkpointing import Journal
 from checkpointing.effects import Request
-from checkpointing.errors import LeaseLost, Unreachable
+from checkpointing.errors import EffectUnsettled, LeaseLost, Unreachable
+from checkpointing.leases import Lease
 from checkpointing.slots import Place, Slot
 from tests.support.clock import MovingClock
 from tools import Effect, Receiver, effect
@@ -62,10 +63,11 @@ def dies_in_the_call(steps: Steps[Any]) -> None:
     steps.close()
 
 
-@pytest.mark.parametrize(("passed", "left"), [(10, 20), (30, 0), (4000, 0)])
+@pytest.mark.parametrize(("passed", "left"), [(10, 25), (35, 0), (4000, 0)])
 def test_who_takes_over_waits_for_what_is_left_of_the_delay(
     journal: Journal, clock: MovingClock, pay: Effect, passed: int, left: int
 ) -> None:
+    """A worker may be at its call until its lease is over, 5 seconds after it was taken: the delay counts from there."""
     dies_in_the_call(begin(journal, pay))
     clock.move(timedelta(seconds=passed))
     steps = begin(journal, pay)
@@ -85,7 +87,7 @@ def test_who_takes_over_waits_for_what_is_left_of_the_delay(
 def test_the_delay_counts_from_the_last_call_not_the_first(journal: Journal, clock: MovingClock, pay: Effect) -> None:
     """The second worker called too, so its call is the one that has to show."""
     dies_in_the_call(begin(journal, pay))
-    clock.move(DELAY)
+    clock.move(DELAY * 2)
     steps = begin(journal, pay)
     assert step(steps) == Wait(timedelta(0))
     assert isinstance(step(steps), Call)
@@ -94,6 +96,25 @@ def test_the_delay_counts_from_the_last_call_not_the_first(journal: Journal, clo
     call.enter()
     steps.close()
     clock.move(timedelta(seconds=12))
+
+    assert step(begin(journal, pay)) == Wait(timedelta(seconds=23))
+
+
+def test_the_delay_counts_from_the_end_of_a_call_that_got_no_answer(
+    journal: Journal, clock: MovingClock, pay: Effect
+) -> None:
+    """A call may take longer than the delay; what it left behind shows only after its end."""
+    steps = begin(journal, pay)
+    step(steps)
+    clock.move(DELAY * 2)
+    steps.throw(Unreachable("no answer"))
+    step(steps)
+    step(steps)
+    assert isinstance(step(steps, None), Call)
+    with pytest.raises(EffectUnsettled):
+        steps.throw(Unreachable("no answer again"))
+    clock.move(timedelta(seconds=12))
+    journal.leases.give_back(Lease(LEASE, 1, ""))
 
     assert step(begin(journal, pay)) == Wait(timedelta(seconds=18))
 
@@ -118,7 +139,7 @@ def test_who_was_overtaken_while_it_waited_calls_nothing(
     stopped = begin(journal, pay)
     step(stopped)
     assert stopped.throw(Unreachable("no answer")) == Wait(BACKOFF)
-    clock.move(DELAY)
+    clock.move(DELAY * 2)
     other = begin(opened(clock=clock), pay)
     assert step(other) == Wait(timedelta(0))
     assert isinstance(step(other), Call)
