@@ -34,7 +34,8 @@ select thread_id, 'a run' as what from runs where not exists
     (select 1 from audit where audit.thread_id = runs.thread_id and audit.event = 'run.admit')
 union all
 select thread_id, 'effect ' || key from effects where not (state = 'released' and generation > 1) and not exists
-    (select 1 from audit where audit.thread_id = effects.thread_id and audit.event = 'effect.claim' and audit.subject = effects.key)
+    (select 1 from audit where audit.thread_id = effects.thread_id and audit.event in ('effect.claim', 'effect.resolve')
+        and audit.subject = effects.key)
 union all
 select thread_id, 'approval ' || id from approvals where not exists
     (select 1 from audit where audit.thread_id = approvals.thread_id and audit.event = 'approval.open' and audit.subject = approvals.id)

@@ -9,10 +9,11 @@ import pytest
 
 from checkpointing import Journal
 from checkpointing.admissions import Admission
+from checkpointing.audit import append
 from checkpointing.questions import Question
 from checkpointing.slots import Place
 from graph import thread
-from tests.support.small_claim import act, small_claim
+from tests.support.small_claim import THREAD, act, small_claim
 
 COPY = """
 insert into runs select 'c', state, reason, waits_for, error, input_type, input, input_digest, submission, turn, attempts,
@@ -103,6 +104,18 @@ def test_a_thread_that_moves_while_it_is_verified_raises_no_alarm(journal: Journ
     verifier.join(60)
 
     assert faults == []
+
+
+def test_a_second_decision_on_record_is_found(journal: Journal, tmp_path: Path) -> None:
+    """No code writes one; a journal that was put together from two might have it."""
+    graph = small_claim(journal, tmp_path)
+    act(graph, "submit")
+    act(graph, "approve")
+    [decided] = [one for one in journal.audit.entries(THREAD) if one.event == "approval.decide"]
+    with journal.store.transaction("test") as tx:
+        append(tx, THREAD, "approval.decide", actor=decided.actor, subject=decided.subject, **decided.body)
+
+    assert [f"approval {decided.subject!r} was decided twice" in fault for fault in journal.audit.verify()] == [True]
 
 
 def test_a_thread_that_was_erased_from_the_audit_is_missed(whole: Journal) -> None:

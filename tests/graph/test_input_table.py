@@ -243,6 +243,14 @@ def test_an_interrupt_id_map_must_name_our_approval_all_the_same(graph: DurableG
     assert len(bank.calls) == 1
 
 
+def test_input_that_the_graph_has_not_is_refused(graph: DurableGraph, call: Caller) -> None:
+    """LangGraph drops it without a word."""
+    with pytest.raises(InputRefused, match="input has no 'amuont'"):
+        call(graph, {**INPUT, "amuont": 1}, THREAD)
+
+    assert graph.journal.runs.find("claim-0042") is None
+
+
 def test_a_command_that_updates_or_jumps_is_refused(graph: DurableGraph, call: Caller) -> None:
     call(graph, INPUT, THREAD)
 

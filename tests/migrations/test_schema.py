@@ -120,9 +120,11 @@ def test_a_run_that_was_parked_before_the_migration_is_paid_after_it(
             tx.all("alter table approvals add column withdrawn_by text")
             tx.all("alter table approvals add column withdrawn_why text")
             tx.all("alter table approvals add column withdrawn_ms bigint")
+            tx.all("alter table leases add column before_ms bigint not null default 0")
         with open_journal(url) as journal:
             small_claim(journal, tmp_path).invoke({"claim_id": "0042"}, thread(THREAD))
         with open_journal(url) as journal, journal.store.transaction("test") as tx:
+            tx.all("alter table leases drop column before_ms")
             tx.all("alter table effects drop column generation")
             for column in ("withdrawn_by", "withdrawn_why", "withdrawn_ms"):
                 tx.all(f"alter table approvals drop column {column}")

@@ -28,6 +28,7 @@ from checkpointing.errors import (
     Unreachable,
 )
 from checkpointing.leases import holding, slot_lease
+from checkpointing.reconciling import adopt
 from checkpointing.resolving import asked_again
 from graph import DurableGraph, DurableState, approve, durable, thread
 from nodes import approval_node, effect_node
@@ -248,6 +249,14 @@ def test_a_reissue_beside_the_end_of_its_run_does_not_bury_it(journal: Journal, 
 def unsettled_in(journal: Journal) -> str | None:
     with journal.store.reading() as tx:
         return unsettled(tx, "claim-0042")
+
+
+def test_what_was_adopted_between_a_reissue_and_its_call_is_whole(world: World) -> None:
+    """The reissue was killed, the payment was made by hand with the new key, and a comparison took it over."""
+    freed = world.journal.effects.reissue(world.declined(), principal="operator-3", max_key_length=255)
+    adopt(world.journal.store, freed.key, {"paid": 5}, executed_id="tr_1", principal="operator-3")
+
+    assert list(world.journal.audit.verify()) == []
 
 
 def test_a_late_no_after_a_reissue_is_no_alarm(journal: Journal, tmp_path: Path) -> None:

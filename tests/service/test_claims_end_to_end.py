@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 
 from checkpointing import Journal
+from checkpointing.errors import InputRefused
+from graph import thread
+from graph.claims import claims_graph
 from service.cli.documents import run_document
 from service.cli.situation import situation
+from service.settings import load_settings
+from service.wiring import outside_of
 from tests.service.conftest import EXAMPLES, Cli, Filed, environment, in_process
 from tools.claim_models import EstimateLine
 from tools.sandbox import SandboxControl, SandboxProcess
@@ -135,3 +140,13 @@ def _happen_later(filed: Filed, control: SandboxControl) -> None:
         control.withdraw(filed.claim_id)
     if "estimate" in later:
         control.grow_estimate(filed.claim_id, [EstimateLine.model_validate(line) for line in later["estimate"]])
+
+
+def test_a_claim_does_not_bring_its_own_payment(journal: Journal) -> None:
+    """What the state holds of a payment is what was paid, or a rejected claim is told that it was."""
+    graph = claims_graph(journal, outside_of(load_settings("sqlite:///none.db")))
+    brought = {"claim_id": "0042", "documents": [], "payment": {"id": "tr_x", "amount": 1, "currency": "EUR"}}
+    with pytest.raises(InputRefused, match="no 'payment'"):
+        graph.invoke(brought, thread("claim-0042"))
+
+    assert journal.runs.find("claim-0042") is None

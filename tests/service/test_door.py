@@ -72,6 +72,13 @@ def test_a_decision_is_recorded_before_there_is_a_run(journal: Journal, asked: A
     assert journal.approvals.get(asked.id).decided_by == "ada"
 
 
+def test_who_submitted_on_a_server_does_not_decide_elsewhere_either(journal: Journal, asked: Approval) -> None:
+    with pytest.raises(NotAllowed, match="'intake' submitted thread"):
+        journal.approvals.decide(asked.id, {"type": "approve"}, principal="intake")
+
+    assert journal.approvals.get(asked.id).state == "pending"
+
+
 def test_langgraphs_map_of_interrupts_is_taken_too(journal: Journal, asked: Approval) -> None:
     admit_run(journal, "ada", run(command={"resume": {"0" * 32: {"approval": asked.id, "type": "reject"}}}))
 
