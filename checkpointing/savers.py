@@ -77,7 +77,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
         Write what a task wrote, under the fence; errors as this module says.
 
         A task that finished loses the error of its earlier attempt, which LangGraph 1.2 keeps beside the output: it is
-        then the only task with both whose router raised, and that one is not finished (langgraph issue 8834).
+        then the only task with both whose router raised, and that one is not finished: what follows it has yet to run.
         """
         finished = not any(channel in WRITES_IDX_MAP for channel, _ in writes)
         with self._fenced("checkpoint.put_writes", config, None, finished_task=task_id if finished else None):

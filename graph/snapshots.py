@@ -33,7 +33,7 @@ class Standing:
     Attributes:
         begun: The head carries the current turn, so its input has been taken.
         finished: The turn is begun and nothing is left to do.
-        broken: Nothing is scheduled and yet something failed: a router raised after its node (langgraph issue 8834).
+        broken: Nothing is scheduled and yet something failed: a router raised after its node.
         interrupts: What it waits for.
         error: The failure of a broken one.
     """

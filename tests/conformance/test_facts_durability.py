@@ -121,7 +121,7 @@ def test_langgraph_async_runs_on_before_its_steps_are_on_disk(
 
 
 def test_langgraph_exit_leaves_nothing_of_a_killed_run(url: str, tmp_path: Path, trace: Trace) -> None:
-    """Issue 8764."""
+    """Not even the input: there is nothing that a nudge could go on from."""
     killed(start(plain_run, url, tmp_path, "exit", False))
     with official_saver(url) as saver, pytest.raises(EmptyInputError):
         three(trace, saver).invoke(None, THREAD)

@@ -96,7 +96,7 @@ def two_gates(trace: Trace, saver: Any) -> Any:
 
 
 def test_langgraph_runs_whatever_stands_before_a_question_again(saver: OfficialSaver, trace: Trace) -> None:
-    """On every nudge and on every answer, and beside an answered gate the others too (issue 6208)."""
+    """On every nudge and on every answer, and beside an answered gate the others too."""
     graph = two_gates(trace, saver)
     asked = {one.value: one.id for one in graph.invoke({"amount": 5}, THREAD)["__interrupt__"]}
     assert trace.names.count("asks left?") == 1
@@ -139,7 +139,7 @@ def crashing(trace: Trace, saver: Any, broken: list[int]) -> Any:
 
 @pytest.mark.parametrize("form", ["plain", "map"])
 def test_langgraph_answers_a_question_nobody_was_shown(saver: OfficialSaver, trace: Trace, form: str) -> None:
-    """Issue 8837: a plain answer to one gate goes to the other one too; a map does not."""
+    """A plain answer to one gate goes to the other one too; a map does not."""
     broken = [1]
     graph = crashing(trace, saver, broken)
     with pytest.raises(RuntimeError):
@@ -277,6 +277,19 @@ def test_langgraph_can_refuse_an_answer_to_a_question_that_is_over(saver: Offici
         graph.invoke(Command(resume={asked.id: "no"}), strict)
 
 
+def test_langgraph_answers_the_second_question_with_the_first_answer(saver: OfficialSaver) -> None:
+    """A plain answer to the first, and a nudge: nobody was asked the second one's question in between."""
+
+    def ask(state: Any) -> dict[str, Any]:
+        return {"answers": [interrupt("first?"), interrupt("second?")]}
+
+    graph = builder_of(Plain, (START, "ask"), ask=ask).compile(checkpointer=saver)
+    graph.invoke({"amount": 5}, THREAD)
+    graph.invoke(Command(resume="one"), THREAD)
+
+    assert graph.invoke(None, THREAD)["answers"] == ["one", "one"]
+
+
 # --- answers to nothing -----------------------------------------------------------------------------------------------
 
 
@@ -315,7 +328,7 @@ def test_langgraph_ignores_an_answer_it_cannot_place(saver: OfficialSaver, trace
 
 
 def test_langgraph_cannot_be_answered_with_nothing(saver: OfficialSaver, trace: Trace) -> None:
-    """Issue 7034."""
+    """No error says that an answer is missing: a variable that was never set is read."""
     graph = one_gate(trace, saver)
     graph.invoke({"amount": 5}, THREAD)
 

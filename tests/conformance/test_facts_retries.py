@@ -107,7 +107,7 @@ def test_langgraph_runs_the_finished_tasks_of_a_retried_node_again(saver: Offici
 
 
 def test_langgraph_pays_again_when_the_router_behind_a_retried_node_raises(saver: OfficialSaver, trace: Trace) -> None:
-    """Issue 8834: the router runs inside the node's own task."""
+    """The router runs inside the node's own task."""
 
     def router(state: Any) -> str:
         raise ConnectionError("no directory")
@@ -125,7 +125,7 @@ def test_langgraph_pays_again_when_the_router_behind_a_retried_node_raises(saver
 
 
 def test_langgraph_takes_a_router_that_raised_for_an_end(saver: OfficialSaver, trace: Trace) -> None:
-    """Issue 8834: the next call returns, and what follows the payment never runs."""
+    """The next call returns, and what follows the payment never runs."""
 
     def router(state: Any) -> str:
         raise LookupError("no such branch")
@@ -206,7 +206,7 @@ def test_ours_takes_no_policy_around_an_effect(journal: Journal, bank: Bank, opt
 
 
 def test_langgraph_runs_an_error_handler_again_on_every_resume(saver: OfficialSaver, trace: Trace) -> None:
-    """Issue 9002: a refund in it is made as often as the thread is taken up."""
+    """A refund in it is made as often as the thread is taken up."""
     builder = builder_of(Plain)
     handler = trace.node("refund", lambda state: {"said": "refunded"})
     builder.add_node("pay", trace.node("pay", raising(ValueError("no"))), error_handler=handler)

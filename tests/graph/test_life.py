@@ -145,7 +145,7 @@ def test_a_redrive_goes_on_from_the_last_checkpoint(journal: Journal, bank: Bank
 
 
 def test_a_router_that_raises_after_its_node_is_not_taken_for_an_end(journal: Journal, bank: Bank) -> None:
-    """LangGraph goes on as if nothing were left (its issue 8834)."""
+    """LangGraph's next call returns as if nothing were left."""
 
     def router(state: State) -> str:
         raise LookupError("no such branch")
@@ -526,7 +526,7 @@ def test_a_graphs_own_interrupts_are_answered_by_id(journal: Journal) -> None:
 
 
 def test_a_nudge_answers_no_question(journal: Journal) -> None:
-    """LangGraph answers the second one with the first one's answer (its issue 8837)."""
+    """LangGraph answers the second one with the first one's answer."""
     graph = single(questions, journal)
     first = graph.invoke({}, THREAD)["__interrupt__"][0]
     graph.invoke(answer(first, "one"), ADJUSTER)
