@@ -101,6 +101,36 @@ def test_killed_around_the_execution(
     assert message["text"] == f"Ticket {done['ticket']['id']} is open."
 
 
+@pytest.mark.parametrize(
+    ("executed", "point", "before"),
+    [
+        ("after call open_ticket", "before call open_ticket look-up", (1, 0)),
+        ("after call open_ticket", "after call open_ticket look-up", (1, 0)),
+        ("after call post_message", "before call post_message look-up", (1, 1)),
+        ("after call post_message", "after call post_message look-up", (1, 1)),
+    ],
+)
+def test_killed_around_the_look_up_after_a_kill(
+    *,
+    url: str,
+    opened: Callable[..., Journal],
+    clock: MovingClock,
+    control: SandboxControl,
+    outside: Outside,
+    executed: str,
+    point: str,
+    before: tuple[int, int],
+) -> None:
+    """One process dies when the service has executed, a second one when it looks that up, a third one ends it."""
+    killed(start(run_errands, url, outside, clock, executed))
+    clock.move(LATER)
+    killed(start(run_errands, url, outside, clock, point))
+    assert made(control, outside) == before
+
+    finished(opened, clock, outside)
+    assert made(control, outside) == (1, 1)
+
+
 @pytest.mark.parametrize(("at", "before"), [("tickets", (1, 0)), ("chat", (1, 1))])
 def test_killed_while_the_answer_was_on_its_way(
     *,
