@@ -336,5 +336,9 @@ def pay_of(journal: Journal, waits: Asked) -> EffectRecord:
     return found
 
 
-def test_nothing_of_ours_blocked_the_servers_loop(server: AgentServerProcess) -> None:
+def test_nothing_of_ours_blocked_the_servers_loop(asked: Callable[..., Asked], server: AgentServerProcess) -> None:
+    waits = asked()
+    assert waits.run("ada", command=decision(waits.parked))["outcome"] == "paid"
+
+    assert "Background run succeeded" in server.log
     assert "BlockingError" not in server.log

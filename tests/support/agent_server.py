@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,12 @@ USERS = ("intake", "ada", "bob")
 QUIET = {"LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "NO_COLOR": "1"}
 """Nothing is sent anywhere, and no key is looked for."""
 PATIENCE_S = 240
+STARTS = 3
+"""How often a first start is tried: between the look for a free port and the server's use of it another process may take it."""
+
+
+class DiedAtStart(AssertionError):
+    """It ended before it answered; its log says why."""
 
 
 class AgentServerProcess:
@@ -31,10 +38,7 @@ class AgentServerProcess:
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         shutil.copy(ROOT / "langgraph.json", folder)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.folder, self.url = folder, f"http://127.0.0.1:{self.port}"
+        self.folder, self.port = folder, _free_port()
         tokens = ",".join(f"{user}:{hashlib.sha256(token(user).encode()).hexdigest()}" for user in USERS)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERFOIL_")}
         self._environment = {**kept, **QUIET, **settings, "COUNTERFOIL_AGENT_SERVER_TOKENS": tokens}
@@ -42,11 +46,21 @@ class AgentServerProcess:
         self._clients: list[SyncLangGraphClient] = []
 
     def __enter__(self) -> Self:
+        for _ in range(STARTS - 1):
+            with suppress(DiedAtStart):
+                self.start()
+                return self
+            self.port = _free_port()
         self.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.stop()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> str:
@@ -85,11 +99,19 @@ class AgentServerProcess:
 
     def _answers(self) -> bool | None:
         assert self._process is not None
-        assert self._process.poll() is None, self.log
+        if self._process.poll() is not None:
+            raise DiedAtStart(self.log)
         try:
             return httpx.get(f"{self.url}/ok", timeout=5).status_code == 200 or None
         except httpx.TransportError:
             return None
+
+
+def _free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def token(user: str) -> str:
