@@ -33,8 +33,8 @@ from tools.effect import Effect
 from tools.executed import Executed
 from tools.perform import Call, Steps, drive
 
-GRACE = timedelta(minutes=5)
-"""How old an execution must be before it is judged; longer than any receiver and worker need between them."""
+GRACE = "5m"
+"""How old an execution must be before it is judged, as people give it; longer than any receiver and worker need between them."""
 
 STANDS = {
     "claimed": "claimed by a worker that is gone",

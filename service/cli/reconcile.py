@@ -16,7 +16,7 @@ from service.cli import show, window
 from service.cli.differences import Listed, Report, print_document, print_report
 from service.cli.exits import Exit, ending
 from service.cli.options import As, AsJson, settings_of
-from service.reconcile import Comparison, Progress, adopted, read_lists
+from service.reconcile import GRACE, Comparison, Progress, adopted, read_lists
 from service.scratch import Scratch, scratch
 from service.settings import Settings
 from service.wiring import effects_of, opened
@@ -46,7 +46,7 @@ def reconcile(
     grace: Annotated[
         str,
         typer.Option(metavar="DURATION", help="What is younger than this may still be under way and is no difference."),
-    ] = "5m",
+    ] = GRACE,
     only: Annotated[
         str | None, typer.Option("--effect", metavar="NAME", help="Only this effect: pay, or notify.")
     ] = None,
