@@ -1,5 +1,5 @@
 """
-What every test may use: a journal's URL on each engine, a clock that tests move, and a Postgres server of our own.
+What every test may use: a journal's URL on each engine, a clock that tests move, a Postgres server of our own, and the sandbox.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pytest
 from checkpointing import Journal, open_journal
 from service.throwaway_postgres import throwaway_postgres
 from tests.support.clock import MovingClock
+from tools.sandbox import SandboxControl, SandboxProcess
 
 ENGINES = ("sqlite", "postgres")
 
@@ -70,6 +71,21 @@ def new_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Call
 def url(new_url: Callable[[], str]) -> str:
     """The URL of a new, empty journal."""
     return new_url()
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
+    """The receivers, in a process of their own; one for all tests, so each uses claims, channels and subjects that nobody else does."""
+    with SandboxProcess(tmp_path_factory.mktemp("sandbox") / "sandbox.db") as process:
+        yield process
+
+
+@pytest.fixture
+def control(sandbox: SandboxProcess) -> Iterator[SandboxControl]:
+    """What the sandbox is told to do wrong, and what it counted; faults end with the test."""
+    yield sandbox.control
+    sandbox.control.clear_faults()
+    sandbox.control.release()
 
 
 @pytest.fixture

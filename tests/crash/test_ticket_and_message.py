@@ -5,10 +5,9 @@ One ticket and one message, whatever dies between the services' execution and ou
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,34 +17,19 @@ import pytest
 from checkpointing import Journal
 from graph import thread
 from tests.support.clock import MovingClock
-from tests.support.errands import LEASE, THREAD, Outside, errands, run_errands
+from tests.support.errands import LEASE, THREAD, Outside, errands, outside_at, run_errands
 from tests.support.processes import killed, start
 from tools.receivers import SLACK
 from tools.sandbox import SandboxControl, SandboxProcess
 from tools.tickets import CHECKED
 
-NUMBERS = itertools.count(1)
 LATER = timedelta(minutes=2)
 """Past the lease and past the settle delays."""
 
 
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
-    with SandboxProcess(tmp_path_factory.mktemp("sandbox") / "sandbox.db") as process:
-        yield process
-
-
-@pytest.fixture
-def control(sandbox: SandboxProcess) -> Iterator[SandboxControl]:
-    yield sandbox.control
-    sandbox.control.clear_faults()
-    sandbox.control.release()
-
-
 @pytest.fixture
 def outside(sandbox: SandboxProcess) -> Outside:
-    number = next(NUMBERS)
-    return Outside(sandbox.url, f"C{number:09}", f"Claim {number}")
+    return outside_at(sandbox.url)
 
 
 def made(control: SandboxControl, outside: Outside) -> tuple[int, int]:

@@ -7,7 +7,7 @@ The receivers here answer the old result to another payload, as Qonto and Worldl
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -31,21 +31,9 @@ class State(DurableState):
     outcome: dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
-    with SandboxProcess(tmp_path_factory.mktemp("sandbox") / "sandbox.db") as process:
-        yield process
-
-
-@pytest.fixture
-def control(sandbox: SandboxProcess) -> Iterator[SandboxControl]:
-    yield sandbox.control
-    sandbox.control.clear_faults()
-
-
 @pytest.fixture
 def claim_id() -> str:
-    return f"c-{next(NUMBERS)}"
+    return f"changed-{next(NUMBERS)}"
 
 
 @pytest.fixture

@@ -11,13 +11,11 @@ The record stays one: the first outcome that was settled.
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing.context import ForkServerProcess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,30 +24,14 @@ from checkpointing import Journal
 from checkpointing.errors import RunBusy
 from graph import thread
 from tests.support.clock import MovingClock
-from tests.support.errands import LEASE, THREAD, Outside, errands, run_errands
-from tests.support.processes import start, until
+from tests.support.errands import LEASE, THREAD, Outside, errands, outside_at, run_errands
+from tests.support.processes import start, stopped, until
 from tools.sandbox import SandboxControl, SandboxProcess
-
-NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
-    with SandboxProcess(tmp_path_factory.mktemp("sandbox") / "sandbox.db") as process:
-        yield process
-
-
-@pytest.fixture
-def control(sandbox: SandboxProcess) -> Iterator[SandboxControl]:
-    yield sandbox.control
-    sandbox.control.clear_faults()
-    sandbox.control.release()
 
 
 @pytest.fixture
 def outside(sandbox: SandboxProcess) -> Outside:
-    number = next(NUMBERS)
-    return Outside(sandbox.url, f"C{number:09}", f"Claim {number}")
+    return outside_at(sandbox.url)
 
 
 @pytest.fixture
@@ -66,14 +48,9 @@ def second(opened: Callable[..., Journal], clock: MovingClock, outside: Outside)
 
 def stops(process: ForkServerProcess) -> int:
     """Wait until the process stands still; return its id."""
-    pid = process.pid
-    assert pid is not None
-
-    def stopped() -> bool | None:
-        return True if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T" else None
-
-    until(stopped)
-    return pid
+    assert until(lambda: stopped(process))
+    assert process.pid is not None
+    return process.pid
 
 
 def stop(process: ForkServerProcess) -> int:

@@ -12,15 +12,9 @@ from tests.service.conftest import EXAMPLES, environment
 from tests.support.agent_server import AgentServerProcess
 from tools.claim_file import load_claim_file
 from tools.claims_system import ClaimsSystem
-from tools.sandbox import SandboxControl, SandboxProcess
+from tools.sandbox import SandboxProcess
 
 NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
-    with SandboxProcess(tmp_path_factory.mktemp("sandbox") / "sandbox.db") as process:
-        yield process
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +35,6 @@ def journal(settings: dict[str, str]) -> Iterator[Journal]:
     """The server's journal, opened here too."""
     with open_journal(settings["COUNTERFOIL_URL"]) as opened:
         yield opened
-
-
-@pytest.fixture
-def control(sandbox: SandboxProcess) -> Iterator[SandboxControl]:
-    yield sandbox.control
-    sandbox.control.clear_faults()
-    sandbox.control.release()
 
 
 @pytest.fixture

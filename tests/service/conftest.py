@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from service.cli.app import command_line
-from tools.sandbox import SandboxControl, SandboxProcess
+from tools.sandbox import SandboxProcess
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "claims"
 NUMBERS = itertools.count(1)
@@ -56,19 +56,6 @@ class Filed:
 
 
 Cli = Callable[..., Said]
-
-
-@pytest.fixture(scope="session")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
-    with SandboxProcess(tmp_path_factory.mktemp("sandbox") / "sandbox.db") as process:
-        yield process
-
-
-@pytest.fixture
-def control(sandbox: SandboxProcess) -> Iterator[SandboxControl]:
-    yield sandbox.control
-    sandbox.control.clear_faults()
-    sandbox.control.release()
 
 
 @pytest.fixture

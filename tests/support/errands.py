@@ -4,6 +4,7 @@ Two errands at services without keys, a ticket and a chat message, run in a proc
 
 from __future__ import annotations
 
+import itertools
 import signal
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +24,7 @@ from tools.tickets import CHECKED, ticket_effect
 
 THREAD = "claim-0042"
 LEASE = timedelta(seconds=30)
+NUMBERS = itertools.count(1)
 
 
 class State(DurableState):
@@ -43,6 +45,12 @@ class Outside:
     url: str
     channel: str
     subject: str
+
+
+def outside_at(url: str) -> Outside:
+    """Return the services at *url*, with a channel and a subject nobody else uses."""
+    number = next(NUMBERS)
+    return Outside(url, f"C{number:09}", f"Claim {number}")
 
 
 def errands(
