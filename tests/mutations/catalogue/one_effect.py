@@ -176,8 +176,8 @@ ONE_EFFECT = (
     Mutation(
         "an approval of this visit",
         COVERING,
-        "if later := tx.one(LATER,",
-        "if later := tx.one(LATER + ' offset 1',",
+        "(later := tx.one(LATER,",
+        "(later := tx.one(LATER + ' offset 1',",
         (TIES + "test_an_unused_approval_of_an_earlier_visit_pays_nothing",),
         "An approval that a later question replaced still pays.",
     ),
