@@ -524,7 +524,8 @@ def test_a_call_left_without_an_answer_is_told_its_recorded_outcome(
     model = model_of(calls(PAY))
     [message] = told(interrupted(journal, model, bank.effect()))
 
-    assert (message.status, json.loads(str(message.content))["paid"]) == ("success", 5)
+    assert message.status == "success"
+    assert json.loads(str(message.content))["paid"] == 5
     assert len(bank.calls) == 1
     check_whole(model)
 
@@ -768,3 +769,28 @@ def test_a_refusal_after_a_call_that_may_have_happened_is_no_proof(
         graph.invoke(HELLO, THREAD)
 
     assert (journal.runs.get("chat-1").reason, model.asked) == ("in_doubt", 1)
+
+
+def test_a_tool_node_takes_no_refusal_for_proof_either(
+    journal: Journal, model_of: Callable[..., ScriptedModel]
+) -> None:
+    """No middleware looks at what the model is shown here: the tool itself must not say that nothing happened."""
+
+    class State(DurableState, MessagesState):
+        pass
+
+    answers: list[Exception] = [Rejected("key revoked"), Unreachable("no answer")]
+
+    @effect(receiver=Receiver(honours_keys=True, attempts=2, backoff=timedelta(0)), name="pay")
+    def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
+        raise answers.pop()
+
+    builder = StateGraph(State)
+    builder.add_node("model", lambda state: {"messages": [model_of(calls(PAY)).invoke(state["messages"])]})
+    builder.add_node("tools", effect_tool_node(journal, [pay]))
+    builder.add_edge(START, "model")
+    builder.add_edge("model", "tools")
+    with pytest.raises(EffectInDoubt):
+        durable(builder, journal).invoke(HELLO, THREAD)
+
+    assert journal.runs.get("chat-1").reason == "in_doubt"

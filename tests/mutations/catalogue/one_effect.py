@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutations.catalogue.places import (
     ADVANCE,
+    ANCESTRY,
     ASYNC_TOOLS,
     ATTACK,
     COVERING,
@@ -295,5 +296,21 @@ ONE_EFFECT = (
         "        if key is self:\n            self._bury",
         (ATTACK + "test_a_run_is_not_done_while_an_effect_is_unsettled",),
         "A run is done, and nobody knows whether it paid.",
+    ),
+    Mutation(
+        "the checkpointer that a run writes to is asked where it stands",
+        ANCESTRY,
+        'if getattr(saver, "store", None) is store:',
+        "if store:",
+        (SLOT_TESTS + "test_a_loop_inside_a_function_is_ambiguous_under_another_checkpointer_too",),
+        "A second payment is answered with the receipt of the first one, and is never made.",
+    ),
+    Mutation(
+        "a later step is known by its ancestors",
+        ANCESTRY,
+        'return row["parent"], str(metadata.get("source"))',
+        'return None, str(metadata.get("source"))',
+        (SLOT_TESTS + "test_a_function_that_invokes_a_graph_in_a_loop_is_ambiguous",),
+        "A later payment is taken for a branch of an earlier one, and is never made.",
     ),
 )
