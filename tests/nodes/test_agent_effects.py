@@ -785,8 +785,11 @@ def test_a_tool_node_takes_no_refusal_for_proof_either(
     def pay(*, claim_id: str, amount: int, key: str) -> dict[str, Any]:
         raise answers.pop()
 
+    def ask(state: State) -> dict[str, Any]:
+        return {"messages": [model_of(calls(PAY)).invoke(state["messages"])]}
+
     builder = StateGraph(State)
-    builder.add_node("model", lambda state: {"messages": [model_of(calls(PAY)).invoke(state["messages"])]})
+    builder.add_node("model", ask)
     builder.add_node("tools", effect_tool_node(journal, [pay]))
     builder.add_edge(START, "model")
     builder.add_edge("model", "tools")
