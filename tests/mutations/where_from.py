@@ -18,4 +18,5 @@ def show(names: list[str]) -> None:
 
 if __name__ == "__main__":
     show(sys.argv[1:])
-    finish(start(show, sys.argv[1:]))
+    # By the module's name: what is started does not know this process's `__main__` (`tests/support/processes.py`).
+    finish(start(importlib.import_module("tests.mutations.where_from").show, sys.argv[1:]))
