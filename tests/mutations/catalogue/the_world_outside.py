@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tests.mutations.catalogue.places import ADOPTED, AT_THE_DOOR, COMPARED, DOOR, RECONCILE, RECONCILING
+from tests.mutations.catalogue.places import ADOPTED, AT_THE_DOOR, COMPARED, DOOR, RECONCILE, RECONCILING, WAKING
 from tests.mutations.workshop import Mutation
 
 THE_WORLD_OUTSIDE = (
     Mutation(
         "who submitted does not decide",
-        DOOR,
-        "if principal in submitters:",
-        "if principal is None:",
-        (AT_THE_DOOR + "test_who_submitted_does_not_decide",),
+        WAKING,
+        "and event = 'server.submit'",
+        "and event = 'nothing'",
+        (AT_THE_DOOR + "test_who_submitted_on_a_server_does_not_decide_elsewhere_either",),
         "Somebody approves their own claim.",
     ),
     Mutation(
