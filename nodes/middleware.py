@@ -25,6 +25,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from checkpointing import EffectRecord, Journal
+from checkpointing.errors import UnknownEffect
 from nodes.effect_tools import EffectTool, effect_tools, is_kept
 from nodes.orphans import Look, answered, truthful
 from nodes.recorded_model import Question, Response, fit
@@ -107,7 +108,7 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
         if not is_kept(config):
             return request, None, None
         with unswallowed():
-            told = truthful(request.messages, self._names, self._look(config, EffectTool.claimed_by))
+            told = truthful(request.messages, self._names, self._look(config, EffectTool.claimed_by), self._now)
             told = answered(told, self._names, self._look(config, EffectTool.known))
             request = request.override(messages=told)
             question = Question(self.journal, config, request) if self.record_model else None
@@ -130,6 +131,16 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
     ) -> Look:
         thread_id = str(config["configurable"]["thread_id"])
         return lambda message, call: read(self._tools[call["name"]], thread_id, message, call)
+
+    def _now(self, key: str) -> EffectRecord | None:
+        """Return the effect that had *key* as it is now, under whatever key it was reissued."""
+        try:
+            record = self.journal.effects.get(key)
+            while record.reissued_as is not None:
+                record = self.journal.effects.get(record.reissued_as)
+        except UnknownEffect:  # another journal's, or its slot was freed and claimed with another request
+            return None
+        return record
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
         """Run the call, unless its message made another under the same id before it."""

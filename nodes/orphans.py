@@ -25,6 +25,8 @@ from nodes.tool_calls import answer, mark_of, outcome, refused, step_of
 
 Look = Callable[[AIMessage, ToolCall], EffectRecord | None]
 """What the ledger has recorded of an effect's call."""
+ByKey = Callable[[str], EffectRecord | None]
+"""What the ledger has now of the effect that had this key, reissued or not."""
 
 
 def answered(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look) -> list[AnyMessage]:
@@ -40,9 +42,10 @@ def answered(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look
     return found
 
 
-def truthful(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look) -> list[AnyMessage]:
+def truthful(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look, by_key: ByKey) -> list[AnyMessage]:
     """
-    Return the conversation without an answer that the ledger contradicts: an error that somebody made of an effect which happened.
+    Return the conversation without an answer that the ledger contradicts: an error that somebody made of an effect which happened, or a
+    decline that was reissued.
 
     Raises:
         EffectInDoubt, UnguardedEffect: the model would be told that a call failed of which nobody knows whether it happened.
@@ -54,8 +57,9 @@ def truthful(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look
             for number, told in enumerate(messages[at + 1 :], at + 1):
                 if isinstance(told, AIMessage):
                     break
-                if isinstance(told, ToolMessage) and told.tool_call_id in calls and _is_doubtful(told):
-                    found[number] = _corrected(told, message, calls[told.tool_call_id], look)
+                if isinstance(told, ToolMessage) and told.tool_call_id in calls and told.status == "error":
+                    record = _recorded_of(told, message, calls[told.tool_call_id], look, by_key)
+                    found[number] = _corrected(told, message, record) if record else told
     return found
 
 
@@ -84,18 +88,22 @@ def _known(message: AIMessage, call: ToolCall, effects: frozenset[str], look: Lo
     return answer(call["name"], call_id, step, unknown, error=True, mark=mark)
 
 
-def _is_doubtful(told: ToolMessage) -> bool:
-    """Tell whether an answer may be other than what the ledger has: an error that is not ours, or one that was not known yet."""
-    state = mark_of(told).get("state")
-    return told.status == "error" and state != "settled"
+def _recorded_of(
+    told: ToolMessage, message: AIMessage, call: ToolCall, look: Look, by_key: ByKey
+) -> EffectRecord | None:
+    """Return what the ledger has now of the effect that *told* is about; `None` where that is nothing, or what was told."""
+    mark = mark_of(told)
+    record = by_key(str(mark["key"])) if "key" in mark else look(message, call)
+    if record is None or (mark.get("key"), mark.get("state")) == (record.key, record.state):
+        return None
+    return record
 
 
-def _corrected(told: ToolMessage, message: AIMessage, call: ToolCall, look: Look) -> ToolMessage:
-    record = look(message, call)
-    if record is None or record.state == "released":
+def _corrected(told: ToolMessage, message: AIMessage, record: EffectRecord) -> ToolMessage:
+    if record.state == "released":
         return told
     if record.state == "settled":
-        true = outcome(record, call["name"], told.tool_call_id, step_of(str(message.id), told.tool_call_id))
+        true = outcome(record, record.effect, told.tool_call_id, step_of(str(message.id), told.tool_call_id))
         return true.model_copy(update={"id": told.id})
     if mark_of(told):
         return told
