@@ -10,6 +10,7 @@ The effects are tools of the middleware and not of the agent: nothing else may r
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents import AgentState
@@ -32,6 +33,7 @@ from nodes.recorded_model import Question, Response, fit
 from nodes.state import union
 from nodes.tool_calls import messages_in, refused, second_in, step_of
 from nodes.unswallowed import unswallowed
+from nodes.visit import is_executed_apart
 from tools.effect import Effect
 
 Answer = ToolMessage | Command[Any]
@@ -108,7 +110,8 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
         if not is_kept(config):
             return request, None, None
         with unswallowed():
-            told = truthful(request.messages, self._names, self._look(config, EffectTool.claimed_by), self._now)
+            look = self._look(config, EffectTool.claimed_by)
+            told = truthful(request.messages, self._names, look, self._now, partial(is_executed_apart, self.journal))
             told = answered(told, self._names, self._look(config, EffectTool.known))
             request = request.override(messages=told)
             question = Question(self.journal, config, request) if self.record_model else None

@@ -20,13 +20,15 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from checkpointing import EffectRecord
 from checkpointing.digest import JSON
 from checkpointing.doubts import in_doubt
-from checkpointing.errors import UnguardedEffect
+from checkpointing.errors import EffectBusy, EffectUnsettled, UnguardedEffect
 from nodes.tool_calls import answer, mark_of, outcome, refused, step_of
 
 Look = Callable[[AIMessage, ToolCall], EffectRecord | None]
 """What the ledger has recorded of an effect's call."""
 ByKey = Callable[[str], EffectRecord | None]
 """What the ledger has now of the effect that had this key, reissued or not."""
+AtWork = Callable[[EffectRecord], bool]
+"""Whether somebody executes an effect right now, apart from its thread's run."""
 
 
 def answered(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look) -> list[AnyMessage]:
@@ -42,12 +44,16 @@ def answered(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look
     return found
 
 
-def truthful(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look, by_key: ByKey) -> list[AnyMessage]:
+def truthful(
+    messages: Sequence[AnyMessage], effects: frozenset[str], look: Look, by_key: ByKey, at_work: AtWork
+) -> list[AnyMessage]:
     """
     Return the conversation without an answer that the ledger contradicts: an error that somebody made of an effect which happened, or a
     decline that was reissued.
 
     Raises:
+        EffectBusy: a call that failed is being tried again right now.
+        EffectUnsettled: whoever tried it again is gone, and nobody knows what came of it.
         EffectInDoubt, UnguardedEffect: the model would be told that a call failed of which nobody knows whether it happened.
     """
     found = list(messages)
@@ -59,7 +65,7 @@ def truthful(messages: Sequence[AnyMessage], effects: frozenset[str], look: Look
                     break
                 if isinstance(told, ToolMessage) and told.tool_call_id in calls and told.status == "error":
                     record = _recorded_of(told, message, calls[told.tool_call_id], look, by_key)
-                    found[number] = _corrected(told, message, record) if record else told
+                    found[number] = _corrected(told, message, record, at_work) if record else told
     return found
 
 
@@ -99,16 +105,26 @@ def _recorded_of(
     return record
 
 
-def _corrected(told: ToolMessage, message: AIMessage, record: EffectRecord) -> ToolMessage:
-    if record.state == "released":
-        return told
+def _corrected(told: ToolMessage, message: AIMessage, record: EffectRecord, at_work: AtWork) -> ToolMessage:
     if record.state == "settled":
         true = outcome(record, record.effect, told.tool_call_id, step_of(str(message.id), told.tool_call_id))
         return true.model_copy(update={"id": told.id})
-    if mark_of(told):
+    if mark_of(told).get("state") in ("claimed", "in_doubt"):
+        return told  # it says that nobody knows
+    # Before the state: a reissue frees the slot first and claims it then.
+    if at_work(record):
+        raise EffectBusy(
+            f"effect {record.key!r} is being tried again by another process; its outcome will be in the ledger"
+        )
+    if record.state == "released":
         return told
     if record.state == "in_doubt":
         raise in_doubt(record.key)
+    if record.generation > 1:
+        raise EffectUnsettled(
+            f"effect {record.key!r} was being tried again, and its process is gone: reissue it once more by this key, or find out and "
+            f"counterfoil effects resolve {record.key!r}; advancing the run then goes on"
+        )
     raise UnguardedEffect(
         f"effect {record.key!r} is not settled, and the model would be told that it failed: a handler around its tool made a message of its "
         "error, or the tool's arguments are others since it was claimed. Mend that; find out, counterfoil effects resolve, then redrive"

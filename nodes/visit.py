@@ -11,10 +11,10 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from checkpointing import Journal, Lease
+from checkpointing import EffectRecord, Journal, Lease
 from checkpointing.ancestry import ancestry_in
 from checkpointing.errors import EffectBusy, RunBusy
-from checkpointing.leases import holding, slot_lease
+from checkpointing.leases import holder_of, holding, slot_lease
 from checkpointing.savers import LEASE
 from checkpointing.slots import Place
 
@@ -100,3 +100,10 @@ def place(journal: Journal, here: Visit, slot_id: str) -> Iterator[Place]:
         except RunBusy as busy:
             raise EffectBusy(str(busy)) from busy
         yield here.place(journal, lease)
+
+
+def is_executed_apart(journal: Journal, record: EffectRecord) -> bool:
+    """Tell whether a process executes this effect's slot under a lease of its own: a reissue, or a raw graph."""
+    with journal.store.reading() as tx:
+        row = holder_of(tx, slot_lease(record.slot))
+    return row is not None and int(row["left_ms"]) > 0
