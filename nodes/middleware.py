@@ -91,17 +91,18 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
         mended, question, found = self._before(request, config)
         if found is not None:
             return found
-        return self._after(request, question, handler(mended))
+        return self._after(request, config, question, handler(mended))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Response]]
     ) -> Response:
         """As `wrap_model_call`."""
         run = self.journal.bridge.run
-        mended, question, found = await run(self._before, request, get_config())
+        config = get_config()
+        mended, question, found = await run(self._before, request, config)
         if found is not None:
             return found
-        return await run(self._after, request, question, await handler(mended))
+        return await run(self._after, request, config, question, await handler(mended))
 
     def _before(
         self, request: ModelRequest[Any], config: RunnableConfig
@@ -117,9 +118,12 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
             question = Question(self.journal, config, request) if self.record_model else None
             return request, question, question.recall() if question else None
 
-    def _after(self, request: ModelRequest[Any], question: Question | None, response: Response) -> Response:
-        made = fit(response, messages_in(request.state, "messages"), self._names)
+    def _after(
+        self, request: ModelRequest[Any], config: RunnableConfig, question: Question | None, response: Response
+    ) -> Response:
+        look: Look = self._look(config, EffectTool.claimed_by) if is_kept(config) else lambda _message, _call: None
         with unswallowed():
+            made = fit(response, messages_in(request.state, "messages"), self._names, look)
             return question.keep(made) if question else made
 
     def _repaired(self, state: EffectAgentState, config: RunnableConfig) -> dict[str, Any] | None:

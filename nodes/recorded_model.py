@@ -5,8 +5,8 @@ The record is made after the answer, not before the question, because asking twi
 does not. The slot is LangGraph's task and what was asked, so that a middleware which asks again in other words gets another answer, and a fork, which
 has another task, is a new question. The recorded message keeps its id, and with it the slots of the calls it makes.
 
-What comes from the model is made fit first: a message whose id is missing or used already gets a new one, and of two calls under one id the second
-gets another and, where it is an effect's, its refusal.
+What comes from the model is made fit first: a message whose id is missing or used already, in the conversation or in the ledger, gets a new one,
+and of two calls under one id the second gets another and, where it is an effect's, its refusal.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from checkpointing.errors import ArgumentsNotJson
 from checkpointing.recorded import recorded
 from checkpointing.slots import Slot
 from nodes.model import MODEL
+from nodes.orphans import Look
 from nodes.request import request as ask_ledger
 from nodes.tool_calls import refused, step_of
 from nodes.visit import place, visit
@@ -71,8 +72,12 @@ class Question:
             return _unpacked(drive(perform(self._journal.effects, effect, asked)).outcome, self._journal)
 
 
-def fit(response: Response, before: Sequence[AnyMessage], effects: frozenset[str]) -> Response:
-    """Return the model's answer with ids that name one message and one call each."""
+def fit(response: Response, before: Sequence[AnyMessage], effects: frozenset[str], look: Look) -> Response:
+    """
+    Return the model's answer with ids that name one message and one call each.
+
+    A conversation that was trimmed does not show every id that was used; the ledger, asked by *look*, has those that claimed an effect.
+    """
     result: list[BaseMessage] = []
     used = {message.id for message in before}
     for message in response.result:
@@ -81,7 +86,8 @@ def fit(response: Response, before: Sequence[AnyMessage], effects: frozenset[str
             continue
         calls: list[ToolCall] = []
         refusals: list[ToolMessage] = []
-        message_id = message.id if message.id and message.id not in used else f"cf_{uuid.uuid4().hex}"
+        claimed = any(call["name"] in effects and look(message, call) for call in message.tool_calls if message.id)
+        message_id = message.id if message.id and message.id not in used and not claimed else f"cf_{uuid.uuid4().hex}"
         for call in message.tool_calls:
             second = any(other["id"] == call["id"] for other in calls)
             named = call if call["id"] and not second else ToolCall({**call, "id": f"call_{uuid.uuid4().hex}"})

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, ToolErrorMiddleware, ToolRetryMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain.agents.middleware import AgentMiddleware, ToolErrorMiddleware, ToolRetryMiddleware, before_model
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import ToolNode
 from langgraph.types import RetryPolicy, Send, interrupt
 
@@ -456,6 +457,31 @@ def test_a_used_message_id_names_no_second_payment(
 
     assert len(bank.executed) == 2
     assert len({message.id for message in result["messages"]}) == len(result["messages"]) == 6
+
+
+@before_model
+def forgets(state: Any, runtime: Any) -> dict[str, Any] | None:
+    """Keep nothing but the latest question."""
+    latest = state["messages"][-1]
+    return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), latest]} if isinstance(latest, HumanMessage) else None
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "not recorded"])
+@pytest.mark.parametrize("amount", [5, 7], ids=["equal", "other"])
+def test_a_used_message_id_that_the_conversation_has_forgotten_names_no_second_payment(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel], amount: int, recorded: bool
+) -> None:
+    """A server that counts its answers from one at every conversation, and a middleware that trims."""
+    model = model_of(calls(PAY, id="m1"), AIMessage("paid", id="m2"))
+    middleware = [forgets, EffectTools(journal, [bank.effect()], record_model=recorded)]
+    graph = durable(create_agent(model, middleware=middleware), journal, turns=True)
+    for turn, said in (("first", PAY), ("second", ("c1", "pay", {**PAY[2], "amount": amount}))):
+        model.script[0] = calls(said, id="m1")
+        result = graph.invoke(HELLO, thread("chat-1", submission=turn))
+
+    assert [call["amount"] for call in bank.executed] == [5, amount]
+    assert len(result["messages"]) == 4
+    assert journal.runs.get("chat-1").state == "done"
 
 
 def test_the_same_message_met_later_is_ambiguous_and_pays_nothing(journal: Journal, bank: Bank) -> None:
