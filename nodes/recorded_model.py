@@ -59,17 +59,26 @@ class Question:
     def recall(self) -> Response | None:
         """Return the recorded answer, or `None`."""
         found = recorded(self._journal.store, self._slot)
-        return self._record(found.outcome) if found and found.state == "settled" else None
+        if found is None or found.state != "settled":
+            return None
+        return _unpacked(self._record(found.outcome), self._journal)
 
     def keep(self, response: Response) -> Response:
-        """Record *response* and return the answer that counts: this one, unless another process was faster."""
-        return self._record(_packed(response, self._journal))
+        """
+        Record *response* and return the answer that counts: this one, unless another process was faster.
 
-    def _record(self, answer: JSON) -> Response:
+        It is not read back: a class that the checkpoint cannot import again, made in a function say, would come as a plain mapping.
+        """
+        packed = _packed(response, self._journal)
+        counts = self._record(packed)
+        return response if counts == packed else _unpacked(counts, self._journal)
+
+    def _record(self, answer: JSON) -> JSON:
         effect = Effect(name="model", receiver=MODEL, function=lambda **_: answer)
         with place(self._journal, self._here, self._slot.id) as at:
             asked = ask_ledger(effect, self._slot, at, {})
-            return _unpacked(drive(perform(self._journal.effects, effect, asked)).outcome, self._journal)
+            outcome: JSON = drive(perform(self._journal.effects, effect, asked)).outcome
+            return outcome
 
 
 def fit(response: Response, before: Sequence[AnyMessage], effects: frozenset[str], look: Look) -> Response:

@@ -11,13 +11,22 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, ToolErrorMiddleware, ToolRetryMiddleware, before_model
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ModelResponse,
+    ToolErrorMiddleware,
+    ToolRetryMiddleware,
+    before_model,
+)
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_config
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import ToolNode
 from langgraph.types import RetryPolicy, Send, interrupt
+from pydantic import BaseModel
 
 from checkpointing import Journal
 from checkpointing.errors import (
@@ -37,6 +46,7 @@ from checkpointing.savers import LEASE
 from checkpointing.slots import Slot
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import EffectTools, effect_tool_node
+from nodes.recorded_model import Question
 from nodes.tool_calls import step_of
 from tests.support.bank import Bank
 from tests.support.scripted import ScriptedModel, calls
@@ -653,6 +663,42 @@ def test_an_answer_that_json_cannot_hold_is_recorded_whole(
     result = graph.invoke(HELLO, THREAD)
 
     assert result["messages"][-1].additional_kwargs["big"] == 2**60
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "not recorded"])
+def test_structured_output_keeps_a_class_that_was_made_in_a_function(
+    journal: Journal, model_of: Callable[..., ScriptedModel], recorded: bool
+) -> None:
+    """No checkpoint can import it again, and none need: nothing crashed."""
+
+    class Verdict(BaseModel):
+        ok: bool
+
+    model = model_of(calls(("v1", "Verdict", {"ok": True})))
+    middleware = EffectTools(journal, [], record_model=recorded)
+    made = create_agent(model, response_format=ToolStrategy(Verdict), middleware=[middleware])
+    result = durable(made, journal).invoke(HELLO, THREAD)
+
+    assert result["structured_response"] == Verdict(ok=True)
+
+
+def test_the_answer_that_was_recorded_first_counts(
+    journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
+) -> None:
+    """On LangGraph's own graph two processes may ask at once; both go on with the calls of one answer."""
+
+    class SlowerThanAnother(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            mine = handler(request)
+            theirs = ModelResponse(result=[AIMessage("theirs", id="theirs")])
+            Question(journal, get_config(), request).keep(theirs)
+            return mine
+
+    middleware = [EffectTools(journal, [bank.effect()]), SlowerThanAnother()]
+    result = durable(create_agent(model_of(calls(PAY)), middleware=middleware), journal).invoke(HELLO, THREAD)
+
+    assert [message.id for message in result["messages"][1:]] == ["theirs"]
+    assert bank.calls == []
 
 
 def test_a_tool_that_asks_another_agent_pays_once_when_it_runs_again(
