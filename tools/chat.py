@@ -112,7 +112,7 @@ class _Chat:
     def found(self, channel: str, key: str, since: datetime) -> dict[str, Any] | None:
         """Return the message of *key* posted after *since*, the first posted if there are several, or `None`."""
         asked = {"channel": channel, "oldest": f"{since.timestamp():.6f}", "inclusive": "true", "limit": str(PAGE)}
-        cursor, ours = "", None
+        cursor, seen, ours = "", set[str](), None
         while True:
             query = asked | {"include_all_metadata": "true"} | ({"cursor": cursor} if cursor else {})
             page = self._call("GET", f"conversations.history?{urlencode(query)}")
@@ -121,8 +121,9 @@ class _Chat:
             ours = next((message for message in reversed(messages) if _key(message) == key), ours)
             if not following:
                 return _outcome(channel, ours) if ours is not None else None
-            if following == cursor:
+            if following in seen:
                 raise Unreachable("the chat answered a page that is followed by itself")
+            seen.add(following)
             cursor = following
 
     def _call(self, method: str, name: str, body: object = None) -> dict[str, Any]:
@@ -138,7 +139,10 @@ def _page(page: dict[str, Any]) -> tuple[list[Any], str]:
     messages, more = page.get("messages"), page.get("response_metadata")
     if not isinstance(messages, list):
         raise Unreachable("the chat answered something that is no history")
-    return messages, str(more.get("next_cursor") or "") if isinstance(more, dict) else ""
+    following = str(more.get("next_cursor") or "") if isinstance(more, dict) else ""
+    if page.get("has_more") and not following:  # not the end: ours may be there
+        raise Unreachable("the chat has more messages, and does not say how to ask for them")
+    return messages, following
 
 
 def _key(message: Any) -> str | None:

@@ -96,7 +96,7 @@ class _Desk:
     def found(self, key: str) -> dict[str, Any] | None:
         """Return the ticket of *key*, the first opened if there are several, or `None`."""
         wanted = external_id(key)
-        after = None
+        after, seen = None, set[str]()
         while True:
             tickets, after = self._page(wanted, after)
             # Compared here too: a desk that does not know the filter lists everybody's tickets.
@@ -105,6 +105,9 @@ class _Desk:
                 return min(map(_outcome, ours), key=lambda ticket: int(ticket["id"]))
             if after is None:
                 return None
+            if after in seen:
+                raise Unreachable("the ticket desk answered a page that is followed by itself")
+            seen.add(after)
 
     def _page(self, wanted: str, after: str | None) -> tuple[list[Any], str | None]:
         """Return the tickets of a page, and the cursor of the next, `None` on the last."""
@@ -115,8 +118,9 @@ class _Desk:
         if not isinstance(tickets, list) or not isinstance(meta, dict):
             raise Unreachable("the ticket desk answered something that is no list of tickets")
         following = meta.get("after_cursor") if meta.get("has_more") else None
-        if following is not None and following == after:
-            raise Unreachable("the ticket desk answered a page that is followed by itself")
+        # More of them without a cursor is not the end: ours may be there. A desk that counts its pages has another form.
+        if (meta.get("has_more") and not (isinstance(following, str) and following)) or (body or {}).get("next_page"):
+            raise Unreachable("the ticket desk has more tickets, and does not say how to ask for them")
         return tickets, following
 
     def _call(self, method: str, url: str, body: object = None) -> Answer:

@@ -221,9 +221,26 @@ def test_no_word_means_two_things() -> None:
     assert not {"internal_error", "fatal_error", "request_timeout", "ratelimited"} & (chat.DECLINING | chat.REFUSING)
 
 
-def test_a_page_that_is_followed_by_itself_is_not_walked_for_ever(workspace: Canned, arguments: dict[str, Any]) -> None:
-    for _ in range(2):
-        workspace.says({"ok": True, "messages": [], "response_metadata": {"next_cursor": "x="}})
+@pytest.mark.parametrize(
+    "following",
+    [{}, {"response_metadata": None}, {"response_metadata": {}}, {"response_metadata": {"next_cursor": ""}}],
+)
+def test_more_of_a_history_that_nobody_can_ask_for_is_not_its_end(
+    workspace: Canned, arguments: dict[str, Any], following: dict[str, Any]
+) -> None:
+    """Ours may be in it, and whoever took this for the end would post a second one."""
+    workspace.says({"ok": True, "messages": [{"ts": "1.2"}], "has_more": True, **following})
+
+    with pytest.raises(Unreachable, match="more messages"):
+        look_up(chat_effect(api_key="xoxb-1", base_url=workspace.url), arguments)
+
+
+@pytest.mark.parametrize("cursors", [("x=", "x="), ("x=", "y", "x=")])
+def test_a_page_that_is_followed_by_itself_is_not_walked_for_ever(
+    workspace: Canned, arguments: dict[str, Any], cursors: tuple[str, ...]
+) -> None:
+    for cursor in cursors:
+        workspace.says({"ok": True, "messages": [], "response_metadata": {"next_cursor": cursor}})
 
     with pytest.raises(Unreachable, match="followed by itself"):
         look_up(chat_effect(api_key="xoxb-1", base_url=workspace.url), arguments)

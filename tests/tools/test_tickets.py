@@ -215,9 +215,33 @@ def test_a_desk_that_does_not_know_the_filter_gives_away_nobodys_ticket(
     assert "page%5Bafter%5D=x%3D" in desk.asked[1]
 
 
-def test_a_page_that_is_followed_by_itself_is_not_walked_for_ever(desk: Canned, arguments: dict[str, Any]) -> None:
-    for _ in range(2):
-        desk.says({"tickets": [], "meta": {"has_more": True, "after_cursor": "x"}})
+@pytest.mark.parametrize(
+    "following",
+    [
+        {"meta": {"has_more": True, "after_cursor": None}},
+        {"meta": {"has_more": True, "after_cursor": ""}},
+        {"meta": {"has_more": True, "after_cursor": 7}},
+        {"meta": {"has_more": True}},
+        {"next_page": "https://desk.example/api/v2/tickets.json?page=2", "count": 101},
+    ],
+)
+def test_more_tickets_that_nobody_can_ask_for_are_not_the_end(
+    desk: Canned, arguments: dict[str, Any], following: dict[str, Any]
+) -> None:
+    """Ours may be among them, and whoever took this for the end would open a second one."""
+    desk.says({"tickets": [{"id": 1, "external_id": "theirs"}], **following})
+
+    said = fails(ticket_effect(api_key="zd_1", base_url=desk.url), arguments, Unreachable)
+    assert "more tickets" in said
+    assert len(desk.asked) == 1
+
+
+@pytest.mark.parametrize("cursors", ["xx", "xyx"])
+def test_a_page_that_is_followed_by_itself_is_not_walked_for_ever(
+    desk: Canned, arguments: dict[str, Any], cursors: str
+) -> None:
+    for cursor in cursors:
+        desk.says({"tickets": [], "meta": {"has_more": True, "after_cursor": cursor}})
 
     with pytest.raises(Unreachable, match="followed by itself"):
         look_up(ticket_effect(api_key="zd_1", base_url=desk.url), arguments)
