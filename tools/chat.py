@@ -7,7 +7,7 @@ from shortly before the claim until it meets it. Slack answers a refusal with 20
     ok                                                      the outcome
     the workspace does not let anybody post there           Declined
     our request, our token or our app is wrong              Rejected
-    429, 5xx, a fault on their side, no connection,         Unreachable
+    408, 429, 5xx, a fault on their side, no connection,    Unreachable
     no answer, no JSON, words we do not know
 
 Of a fault Slack says that part of the call may have succeeded, and of words that are not in its list nobody can say more.

@@ -5,7 +5,7 @@ It is done by check and act: the ticket carries the key as its `external_id`, an
 
     201                                                     the outcome
     422 because the requester is suspended                  Declined
-    409, 429, 5xx, no connection, no answer, no JSON        Unreachable
+    408, 409, 429, 5xx, no connection, no answer, no JSON   Unreachable
     any other 4xx                                           Rejected
 
 An `external_id` is not unique at the desk, so the check is what keeps a second ticket out, and nothing keeps out two that check at

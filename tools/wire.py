@@ -1,7 +1,7 @@
 """
 One HTTP call of a tool, and what its failure means: either the receiver's answer, or `Unreachable`.
 
-Whatever leaves open whether the receiver executed the call is `Unreachable`: no connection, no answer in time, a 5xx, a 429,
+Whatever leaves open whether the receiver executed the call is `Unreachable`: no connection, no answer in time, a 5xx, a 408, a 429,
 an answer that is no JSON. Every other answer is returned for the tool to judge. A connection lives for one call: a kept one
 may be closed by the receiver at the very moment it is used, which cannot be told from a lost answer.
 
@@ -68,7 +68,7 @@ def call(
         raise Unreachable(f"{asked} got no answer: {type(error).__name__}: {error}") from error
     except httpx.RequestError as error:
         raise Unreachable(f"{asked} got no answer: {type(error).__name__}") from None
-    if response.status_code >= 500 or response.status_code == 429:
+    if response.status_code >= 500 or response.status_code in {408, 429}:
         raise Unreachable(f"{asked} answered {response.status_code}")
     try:
         return Answer(response.status_code, response.json())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkpointing.errors import Rejected, ToolError, Unreachable
+from tests.support.canned import canned
 from tools.sandbox import SandboxProcess
 from tools.wire import NoConnection, call, shown
 
@@ -49,6 +50,14 @@ def test_an_answer_that_was_lost_is_no_missing_connection(sandbox: SandboxProces
         call("GET", f"{sandbox.url}/claims/0042", timeout_s=5)
 
     assert not isinstance(error.value, NoConnection)
+
+
+def test_a_receiver_that_gave_up_waiting_may_have_executed_it() -> None:
+    """408 is the receiver's own time-out: a proxy in front of it says so of requests that went through."""
+    with canned() as told:
+        told.says({"error": "timeout"}, 408)
+        with pytest.raises(Unreachable, match="answered 408"):
+            call("POST", f"{told.url}/claims", timeout_s=5)
 
 
 def test_what_is_no_url_is_refused() -> None:
