@@ -10,12 +10,13 @@ was never taken there; one that was sent twice, or by nobody here, looks like ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from checkpointing.errors import KeyInUse, KeyMismatch, Rejected, Unreachable
+from checkpointing.text import storable
 from tools.effect import Effect, effect
 from tools.executed import Executed
 from tools.receivers import RESEND
@@ -51,16 +52,19 @@ def notify_effect(*, api_key: str, sender: str, base_url: str = RESEND_URL, time
     @notify.listing
     def messages(*, since: datetime | None) -> Iterator[Executed]:
         after: dict[str, str] = {}
+        seen: set[str] = set()
         while True:
-            page = _page(asked(f"/emails?{urlencode({'limit': PAGE, **after})}"))
-            for message in page["data"]:
-                executed = _executed(message)
+            page, more = _page(asked(f"/emails?{urlencode({'limit': PAGE, **after})}"))
+            for executed in page:
                 if since is not None and executed.at < since:
                     return
                 yield executed
-            if not page.get("has_more"):
+            if not more:
                 return
-            after = {"after": page["data"][-1]["id"]}
+            if page[-1].id in seen:
+                raise Unreachable("the list of messages cannot be read: it has a page that is followed by itself")
+            seen.add(page[-1].id)
+            after = {"after": page[-1].id}
 
     @notify.retrieval
     def message(*, executed_id: str) -> Executed | None:
@@ -78,19 +82,26 @@ def _told(answer: Answer) -> dict[str, Any]:
     return answer.body
 
 
-def _page(answer: Answer) -> dict[str, Any]:
+def _page(answer: Answer) -> tuple[list[Executed], bool]:
+    """Return the messages of a page, and whether there are more."""
     page = _told(answer)
-    if not isinstance(page.get("data"), list) or (page.get("has_more") and not page["data"]):
-        raise Unreachable("the mail service answered with what is no list of messages")
-    return page
+    messages, more = page.get("data"), page.get("has_more")
+    if not isinstance(messages, list) or not isinstance(more, bool):
+        raise Unreachable("the list of messages cannot be read: the mail service answered something else")
+    if more and not messages:
+        raise Unreachable("the list of messages cannot be read: it has more, and does not go on")
+    return [_executed(message) for message in messages], more
 
 
-def _executed(message: Mapping[str, Any]) -> Executed:
+def _executed(message: Any) -> Executed:
     try:
-        message_id, at = str(message["id"]), datetime.fromisoformat(message["created_at"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise Unreachable(f"the mail service lists a message without id or time: {error}") from error
-    return Executed(id=message_id, at=at.replace(tzinfo=at.tzinfo or UTC), outcome={"id": message_id})
+        message_id, at = message["id"], datetime.fromisoformat(message["created_at"])
+        at = at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise Unreachable(f"a message cannot be read, it has no id or no time: {error}") from error
+    if not isinstance(message_id, str) or not message_id:
+        raise Unreachable("a message cannot be read: its id is no text")
+    return Executed(id=storable(message_id), at=at, outcome={"id": storable(message_id)})
 
 
 def _message_id(answer: Answer) -> str:
@@ -98,7 +109,7 @@ def _message_id(answer: Answer) -> str:
     if 200 <= answer.status < 300:
         if not (message_id := answer.text("id")):
             raise Unreachable(f"the mail service answered {answer.status} without an id")
-        return message_id
+        return storable(message_id)
     said = f"the mail service answered {answer.status} {answer.text('name')}: {answer.text('message')}"
     if answer.text("name") == "invalid_idempotent_request":
         raise KeyMismatch(said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from checkpointing.errors import KeyInUse, KeyMismatch, Rejected, ToolError, Unreachable
+from tests.support.canned import Canned, canned
 from tools import messages
 from tools.effect import Effect
 from tools.messages import notify_effect
@@ -35,6 +36,18 @@ def arguments(claim_id: str, key: str) -> dict[str, Any]:
         "text": "It was paid.",
         "key": key,
     }
+
+
+@pytest.fixture
+def mail() -> Iterator[Canned]:
+    with canned() as told:
+        yield told
+
+
+def listed(mail: Canned) -> list[Any]:
+    effect = notify_effect(api_key="re_1", sender=SENDER, base_url=mail.url)
+    assert effect.executed
+    return list(effect.executed(since=None))
 
 
 def fails(effect: Effect, arguments: dict[str, Any], meaning: type[ToolError]) -> None:
@@ -259,3 +272,54 @@ def test_one_message_is_retrieved_by_its_id(
     control.fault("emails", "drop_before", method="GET")
     with pytest.raises(Unreachable):
         notify.retrieve(executed_id=sent["id"])
+
+
+MESSAGE = {"id": "m-1", "created_at": "2026-11-30T08:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"<html>",
+        [],
+        None,
+        {},
+        {"data": None, "has_more": False},
+        {"data": [], "has_more": True},
+        {"data": [MESSAGE]},
+        {"data": [1], "has_more": False},
+        {"data": [None], "has_more": False},
+        {"data": [{**MESSAGE, "id": 5}], "has_more": False},
+        {"data": [{**MESSAGE, "id": ""}], "has_more": False},
+        {"data": [{**MESSAGE, "created_at": "9999"}], "has_more": False},
+        {"data": [{**MESSAGE, "created_at": "0001-01-01T00:00:00+14:00"}], "has_more": False},
+        {"data": [{**MESSAGE, "created_at": None}], "has_more": False},
+    ],
+)
+def test_a_list_that_cannot_be_read_is_doubt(mail: Canned, answer: object) -> None:
+    mail.says(answer)
+
+    with pytest.raises(Unreachable):
+        listed(mail)
+
+
+@pytest.mark.parametrize("ids", [("a", "a"), ("a", "b", "a")])
+def test_a_page_that_is_followed_by_itself_is_not_read_for_ever(mail: Canned, ids: tuple[str, ...]) -> None:
+    for one in ids:
+        mail.says({"data": [{**MESSAGE, "id": one}], "has_more": True})
+
+    with pytest.raises(Unreachable, match="followed by itself"):
+        listed(mail)
+    assert "after=a" in mail.asked[1]
+
+
+def test_an_id_that_cannot_be_stored_is_written_as_an_escape(mail: Canned) -> None:
+    mail.says({"data": [{**MESSAGE, "id": "m\ud800"}], "has_more": False})
+
+    assert [one.id for one in listed(mail)] == ["m\\ud800"]
+
+
+def test_a_message_answered_with_a_time_out_is_doubt(mail: Canned, arguments: dict[str, Any]) -> None:
+    mail.says({"name": "timeout", "message": "slow"}, 408)
+
+    fails(notify_effect(api_key="re_1", sender=SENDER, base_url=mail.url), arguments, Unreachable)
