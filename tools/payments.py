@@ -7,7 +7,7 @@ What the receiver says decides what becomes of the claim in the ledger:
     402; a refusal of the account or the balance            Declined
     idempotency_error                                       KeyMismatch
     409 idempotency_key_in_use                              KeyInUse
-    429, 5xx, no connection, no answer, no JSON             Unreachable
+    408, 429, 5xx, no connection, no answer, none to read   Unreachable
     any other 4xx                                           Rejected
 
 Stripe stores a 500 under its key and answers it again for as long as it remembers the key, even where the transfer was made.
@@ -20,19 +20,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import stripe
 
 from checkpointing.errors import Declined, KeyInUse, KeyMismatch, Rejected, ToolError, Unreachable
+from checkpointing.text import storable
+from tools import transfers
 from tools.effect import Effect, effect
 from tools.executed import Executed
 from tools.receivers import STRIPE
-
-PAGE = 100
-"""How many transfers Stripe lists at a time, at most."""
+from tools.transfers import Transfer
 
 DECLINING_CODES = frozenset({
     "account_closed",
@@ -57,20 +57,20 @@ def pay_effect(*, api_key: str, base_url: str | None = None, timeout_s: float = 
     @effect(receiver=STRIPE, name="pay", once=lambda arguments: str(arguments["claim_id"]))
     def pay(*, claim_id: str, amount: int, currency: str, payee: str, key: str) -> dict[str, Any]:
         try:
-            transfer = client.v1.transfers.create(
+            return transfers.made(
+                client,
+                key,
                 {
                     "amount": amount,
                     "currency": currency.lower(),
                     "destination": payee,
                     "description": f"Claim {claim_id}",
                     "transfer_group": transfer_group(key),
-                    "metadata": {"claim_id": claim_id, "counterfoil_key": key},
+                    "metadata": {"claim_id": claim_id, transfers.KEY: key},
                 },
-                {"idempotency_key": key},
-            )
+            ).outcome()
         except stripe.StripeError as error:
             return _made_all_the_same(client, key, error)
-        return _outcome(transfer.to_dict())
 
     @pay.lookup
     def find_payment(*, key: str, **_arguments: object) -> dict[str, Any] | None:
@@ -81,13 +81,13 @@ def pay_effect(*, api_key: str, base_url: str | None = None, timeout_s: float = 
             raise Unreachable(_said(error)) from error
 
     @pay.listing
-    def transfers(*, since: datetime | None) -> Iterator[Executed]:
+    def payments(*, since: datetime | None) -> Iterator[Executed]:
         return _listed(client, since)
 
     @pay.retrieval
-    def transfer(*, executed_id: str) -> Executed | None:
+    def payment(*, executed_id: str) -> Executed | None:
         try:
-            return _executed(client.v1.transfers.retrieve(executed_id).to_dict())
+            return _executed(transfers.retrieved(client, executed_id))
         except stripe.StripeError as error:
             if _code(error) == "resource_missing":
                 return None
@@ -112,33 +112,32 @@ def _client(api_key: str, base_url: str | None, timeout_s: float) -> stripe.Stri
 
 def _found(client: stripe.StripeClient, key: str) -> dict[str, Any] | None:
     """Return the payment made with *key*, or `None`. The whole key decides: a group is a digest, and anybody may use one."""
-    transfers = client.v1.transfers.list({"transfer_group": transfer_group(key), "limit": 100})
-    records = (transfer.to_dict() for transfer in transfers.auto_paging_iter())
-    made = (record for record in records if record["metadata"].get("counterfoil_key") == key)
-    return next(map(_outcome, made), None)
+    made = (one for one in transfers.listed(client, transfer_group=transfer_group(key)) if one.key == key)
+    return next((one.outcome() for one in made), None)
 
 
 def _listed(client: stripe.StripeClient, since: datetime | None) -> Iterator[Executed]:
-    """Yield the transfers made since then, newest first, holding one page of them. A question that was refused is doubt, too."""
-    asked: dict[str, Any] = {"limit": PAGE}
-    if since is not None:
-        asked["created"] = {"gte": int(since.timestamp())}  # in whole seconds: rather one too many than one too few
+    """Yield the transfers made since then, newest first. A question that was refused is doubt, too."""
+    # In whole seconds: rather one too many than one too few.
+    wanted = {} if since is None else {"created": {"gte": int(since.timestamp())}}
     try:
-        for transfer in client.v1.transfers.list(asked).auto_paging_iter():  # type: ignore[arg-type]  # built by hand
-            yield _executed(transfer.to_dict())
+        yield from map(_executed, transfers.listed(client, **wanted))
     except stripe.StripeError as error:
         raise Unreachable(_said(error)) from error
 
 
-def _executed(transfer: Mapping[str, Any]) -> Executed:
-    metadata = transfer["metadata"]
+def _executed(transfer: Transfer) -> Executed:
+    """Return a transfer for a comparison: of one that was taken back in part, what is left of it."""
+    outcome = transfer.outcome()
+    if not transfer.taken_back:
+        outcome["amount"] -= transfer.amount_reversed
     return Executed(
-        id=transfer["id"],
-        at=datetime.fromtimestamp(transfer["created"], UTC),
-        outcome=_outcome(transfer),
-        key=metadata.get("counterfoil_key"),
-        identity=metadata.get("claim_id"),
-        taken_back=bool(transfer.get("reversed")),
+        id=transfer.id,
+        at=transfer.at,
+        outcome=outcome,
+        key=transfer.key,
+        identity=transfer.claim_id,
+        taken_back=transfer.taken_back,
     )
 
 
@@ -146,21 +145,13 @@ def _made_all_the_same(client: stripe.StripeClient, key: str, error: stripe.Stri
     """Return the payment that was made although the answer was a 5xx; else raise what *error* means."""
     found = None
     if _status(error) >= 500:
-        with contextlib.suppress(stripe.StripeError):  # the first error stands: it says that nothing is known
+        with contextlib.suppress(
+            stripe.StripeError, Unreachable
+        ):  # the first error stands: it says that nothing is known
             found = _found(client, key)
     if found is None:
         raise _meaning(error)(_said(error)) from error
     return found
-
-
-def _outcome(transfer: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": transfer["id"],
-        "amount": transfer["amount"],
-        "currency": transfer["currency"].upper(),
-        "payee": transfer["destination"],
-        "claim_id": transfer["metadata"].get("claim_id"),
-    }
 
 
 def _meaning(error: stripe.StripeError) -> type[ToolError]:
@@ -171,13 +162,15 @@ def _meaning(error: stripe.StripeError) -> type[ToolError]:
         return KeyInUse
     if isinstance(error, stripe.CardError) or _code(error) in DECLINING_CODES:
         return Declined
-    if isinstance(error, stripe.AuthenticationError) or (400 <= status < 500 and status not in {409, 429}):
+    if isinstance(error, stripe.AuthenticationError) or (400 <= status < 500 and status not in {408, 409, 429}):
         return Rejected
     return Unreachable
 
 
 def _said(error: stripe.StripeError) -> str:
-    return f"Stripe: {error.user_message} (status {error.http_status}, code {_code(error)}, request {error.request_id})"
+    return storable(
+        f"Stripe: {error.user_message} (status {error.http_status}, code {_code(error)}, request {error.request_id})"
+    )
 
 
 def _status(error: stripe.StripeError) -> int:
@@ -187,4 +180,5 @@ def _status(error: stripe.StripeError) -> int:
 
 def _code(error: stripe.StripeError) -> str | None:
     """Return Stripe's code; the SDK leaves `error.code` empty on the statuses it has no class for (16.1, 409)."""
-    return error.code or (error.error.code if error.error else None)
+    code = error.code or (error.error.code if error.error else None)
+    return code if isinstance(code, str) else None
