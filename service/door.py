@@ -40,7 +40,7 @@ from checkpointing.errors import (
 )
 from checkpointing.notes import note_submission
 from checkpointing.waking import submitters
-from graph.asks import Decide, Start, read_ask
+from graph.asks import Decide, Start, is_plain, read_ask
 from nodes.principal import identity_of
 from service.agent_server import AgentServer
 
@@ -138,17 +138,26 @@ def admit_run(journal: Journal, principal: str, value: Mapping[str, Any]) -> Non
     for given in (kwargs.get("config", {}).get("configurable"), kwargs.get("context")):
         if own := sorted(key for key in given or {} if key.startswith(OURS)):
             raise InputRefused(f"a client may not set {', '.join(own)}")
-    ask = read_ask(Command(**kwargs["command"]) if kwargs.get("command") else kwargs.get("input"))
+    ask = read_ask(_command(kwargs["command"]) if kwargs.get("command") else kwargs.get("input"))
     if isinstance(ask, Start):
         note_submission(journal.store, thread_id, principal=principal, digest=sha256(ask.input, what="input"))
     elif isinstance(ask, Decide):
         _decide(journal, ask, thread_id, principal)
 
 
+def _command(given: Any) -> Command[Any]:
+    try:
+        return Command(**given)
+    except TypeError as error:
+        raise InputRefused(f"a command is a mapping with resume, and nothing else: {error}") from error
+
+
 def _decide(journal: Journal, ask: Decide, thread_id: str, principal: str) -> None:
     for one in ask.answers:
         if one.approval_id is None:
             raise DecisionInvalid(f"the answer to interrupt {one.interrupt_id!r} names no approval")
+        if not is_plain(one.approval_id):  # a question that Postgres does not take
+            raise DecisionInvalid(f"{one.approval_id!r:.80} is no approval's id")
         if journal.approvals.get(one.approval_id).thread_id != thread_id:
             raise UnknownApproval(f"thread {thread_id!r} has no approval {one.approval_id!r}")
     with journal.store.reading() as tx:
