@@ -74,8 +74,8 @@ AGENTS = (
     Mutation(
         "an error that the ledger contradicts is not told",
         ORPHANS,
-        'if record is None or record.state == "released":\n        return told',
-        'if record is None or record.state != "settled":\n        return told',
+        'if record.state == "released":\n        return told',
+        'if record.state != "settled":\n        return told',
         (
             AGENTS_PAY + "test_doubt_that_a_handler_swallowed_parks_the_run_before_the_model_hears_of_it",
             AGENTS_PAY + "test_an_unknown_error_that_a_handler_swallowed_is_a_dead_letter",
@@ -93,8 +93,8 @@ AGENTS = (
     Mutation(
         "a model that answered is not asked again",
         RECORDED_MODEL,
-        'return self._record(found.outcome) if found and found.state == "settled" else None',
-        "return None",
+        'if found is None or found.state != "settled":',
+        "if found is None or found:",
         (AGENTS_PAY + "test_a_model_that_answered_is_not_asked_again",),
         "A re-run asks the model again, which may plan the payment in other words.",
     ),
