@@ -19,7 +19,7 @@ from graph import answer, durable, thread
 from nodes import EffectTools
 from tools import Receiver, effect
 
-STRIPE_LIKE = Receiver(honours_keys=True, key_life=timedelta(hours=24))
+STRIPE_LIKE = Receiver(honours_keys=True, key_life=timedelta(hours=22))  # Stripe promises 24
 
 
 @effect(receiver=STRIPE_LIKE, name="pay", once=lambda arguments: arguments["claim_id"])

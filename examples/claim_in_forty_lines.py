@@ -13,7 +13,7 @@ from graph import DurableState, approve, durable, thread
 from nodes import approval_node, effect_node
 from tools import Receiver, effect
 
-STRIPE_LIKE = Receiver(honours_keys=True, key_life=timedelta(hours=24))
+STRIPE_LIKE = Receiver(honours_keys=True, key_life=timedelta(hours=22))  # Stripe promises 24
 
 
 @effect(receiver=STRIPE_LIKE, name="pay", once=lambda arguments: arguments["claim_id"])

@@ -20,7 +20,7 @@ PAID: dict[str, dict[str, Any]] = {}
 
 PROVIDER = Receiver(
     honours_keys=True,
-    key_life=timedelta(hours=24),
+    key_life=timedelta(hours=22),  # Stripe promises 24
     repeatable=False,
     settle_delay=timedelta(seconds=30),
     max_key_length=255,
@@ -97,21 +97,22 @@ def main(url: str = "sqlite:///public-surface.db") -> None:
     """Run one claim, and look at everything that was recorded."""
     with open_journal(url, clock=lambda: datetime.now(UTC), lease=timedelta(seconds=30)) as journal:
         graph = claims(journal)
-        parked = graph.invoke({"claim_id": "0042"}, thread("claim-0042", principal="intake"))
-        request = parked["__interrupt__"][0].value
-        print({name: request[name] for name in ("name", "payload", "allowed")})
-        done = graph.invoke(approve(request), thread("claim-0042", principal="adjuster-17"))
+        done = graph.invoke({"claim_id": "0042"}, thread("claim-0042", principal="intake"))
+        if "__interrupt__" in done:
+            request = done["__interrupt__"][0].value
+            print({name: request[name] for name in ("name", "payload", "allowed")})
+            done = graph.invoke(approve(request), thread("claim-0042", principal="adjuster-17"))
         print(done["payout"]["type"], "by", done["payout"]["by"], "->", done["payment"])
 
         [paid] = [record for record in journal.effects.list(thread_id="claim-0042") if record.effect == "pay"]
         print(paid.key, paid.state, paid.outcome, f"{paid.calls} call, {paid.replays} replays, cost {paid.cost}")
         run = journal.runs.get("claim-0042")
         print(run.thread_id, run.state, f"attempts {run.attempts}, resumes {run.resumes}")
-        approval = journal.approvals.get(request["id"])
+        approval = journal.approvals.get(done["payout"]["id"])
         print(approval.state, approval.decision, approval.decided_by, journal.approvals.pending())
 
         for refused in (
-            lambda: journal.approvals.decide(request["id"], {"type": "reject"}, principal="adjuster-18"),
+            lambda: journal.approvals.decide(approval.id, {"type": "reject"}, principal="adjuster-18"),
             lambda: journal.effects.resolve(paid.key, happened=False, principal="operator-1"),
         ):
             try:

@@ -58,7 +58,7 @@ def errands(journal: Journal, url: str) -> DurableGraph:
 
 def main(url: str = "sqlite:///errands.db") -> None:
     """Run both errands while the services lose their answers; run it again, and nothing more is opened or posted."""
-    with SandboxProcess(Path("sandbox.db")) as sandbox, open_journal(url) as journal:
+    with SandboxProcess(Path("errands-sandbox.db")) as sandbox, open_journal(url) as journal:
         for service in ("tickets", "chat"):
             sandbox.control.fault(service, "drop_after")
         done = errands(journal, sandbox.url).invoke({"claim_id": "0042"}, thread("errands-0042"))
