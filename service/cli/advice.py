@@ -10,6 +10,7 @@ from typing import Any
 
 from checkpointing import Approval, Run
 from checkpointing.clock import to_ms
+from graph.claims import NAME
 from service.cli import words
 from service.cli.situation import Situation
 
@@ -48,6 +49,16 @@ def advice(run: Run, at: Situation) -> Advice:
             return _going(run, at)
 
 
+def carried_on_here(run: Run | None) -> bool:
+    """Tell whether these commands can carry the run on: it is the claims graph's, and has a row."""
+    return run is not None and run.graph == NAME
+
+
+def in_python(thread_id: str) -> str:
+    """Return how another graph's run is carried on."""
+    return f"graph.invoke(None, thread({thread_id!r}))"
+
+
 def _parked(run: Run, at: Situation) -> Advice:
     if run.waits_for:
         resolve = f"counterfoil effects resolve {quote(run.waits_for)}"
@@ -64,6 +75,8 @@ def _parked(run: Run, at: Situation) -> Advice:
             "The time to decide is over; advancing the run applies the outcome at expiry:",
             (_resume(run),),
         )
+    if not carried_on_here(run):
+        return Advice("The run waits for a decision; its own graph takes it, in Python:", (_decide_in_python(run),))
     asked = "; ".join(f"{one.name} ({', '.join(words.payload(one.payload))})" for one in pending)
     return Advice(
         f"The run waits for approval of {asked}; no process is alive.",
@@ -79,14 +92,19 @@ def _decisions(one: Approval) -> list[str]:
 
 def _going(run: Run, at: Situation) -> Advice:
     if holder := at.holder(run.thread_id):
-        return Advice(
-            f"Worker {holder.owner} carries the run on. To wait for it:",
-            (f"{_resume(run)} --wait 60",),
-        )
+        going = f"Worker {holder.owner} carries the run on."
+        if not carried_on_here(run):
+            return Advice(going)
+        return Advice(f"{going} To wait for it:", (f"{_resume(run)} --wait 60",))
     failed = f" The last attempt failed: {run.error}." if run.error else ""
     who = "its worker is gone" if run.state == "running" else "nobody is doing it"
     return Advice(f"There is something to do and {who}.{failed} To carry it on:", (_resume(run),))
 
 
 def _resume(run: Run) -> str:
-    return f"counterfoil resume {quote(run.thread_id)}"
+    """Return the command; of another graph's run, what its own program says."""
+    return f"counterfoil resume {quote(run.thread_id)}" if carried_on_here(run) else in_python(run.thread_id)
+
+
+def _decide_in_python(run: Run) -> str:
+    return f"graph.invoke(approve(request), thread({run.thread_id!r}, principal=NAME))"

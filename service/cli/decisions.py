@@ -15,6 +15,7 @@ from checkpointing.clock import from_ms
 from checkpointing.errors import RunBusy
 from graph import asks
 from service.cli import show
+from service.cli.advice import carried_on_here, in_python
 from service.cli.documents import approval_document
 from service.cli.exits import ValueNotJson, ending, named, print_json, read_json
 from service.cli.options import ApprovalId, As, AsJson, Reason, settings_of
@@ -131,18 +132,22 @@ def withdraw(
     as_json: AsJson = False,
 ) -> None:
     """
-    Take a question back, or the decision on it, and carry the run on; nothing may be done under it afterwards.
+    Take a question back, or an approval, and carry the run on; nothing may be done under it afterwards.
 
-    Possible until an effect has acted under it. A run that waits for the question goes on without an approval; one that has read the
-    decision already ends as a dead letter where it would have acted.
+    Possible until an effect has acted under it. A claim that waits for the question is not paid: it ends as undecided and the claimant is
+    told. A run that has read the decision already ends as a dead letter where it would have acted. The approvers may do it; whoever
+    submitted may take back a question that still waits. A reject is not taken back.
 
-    Example: counterfoil withdraw apr_74071e3af07eb10a318c --as adjuster-17 --reason "Approved the wrong claim."
+    Example: counterfoil withdraw apr_74071e3af07eb10a318c --as adjuster-17 --reason "Asked in error."
     """
     who = named(principal, command="withdraw")
     with wired(settings_of(context), must_exist=True) as app:
         withdrawn = app.journal.approvals.withdraw(approval_id, principal=who, reason=reason or "")
         if not as_json:
             show.stdout().print(Text(f"Recorded: withdrawn by {who}."), soft_wrap=True)
+        if not carried_on_here(app.journal.runs.find(withdrawn.thread_id)):
+            _leave(withdrawn, as_json=as_json)
+            return
         with suppress(RunBusy):  # whoever holds the thread carries it on
             advance(app, None, withdrawn.thread_id)
         report(app, withdrawn.thread_id, as_json=as_json)
@@ -179,6 +184,15 @@ def _decide(
         if not as_json:
             _say_recorded(app, approval_id)
         report(app, approval.thread_id, as_json=as_json)
+
+
+def _leave(withdrawn: Approval, *, as_json: bool) -> None:
+    """Say who carries on a run that is none of the claims graph, or that has no row."""
+    if as_json:
+        print_json(approval_document(withdrawn))
+        return
+    said = f"This run is carried on by its own graph: {in_python(withdrawn.thread_id)}; or by the Agent Server: a run with input=None."
+    show.stdout().print(Text(said), soft_wrap=True)
 
 
 def _say_recorded(app: App, approval_id: str) -> None:

@@ -15,11 +15,11 @@ from rich.status import Status
 from rich.text import Text
 
 from checkpointing import Run
-from checkpointing.errors import CounterfoilError, EffectInDoubt, RunBusy, RunDead
+from checkpointing.errors import CounterfoilError, EffectInDoubt, GraphChanged, RunBusy, RunDead
 from graph import thread
 from graph.advance import one_line
 from service.cli import show, words
-from service.cli.advice import advice
+from service.cli.advice import advice, carried_on_here, in_python
 from service.cli.documents import run_document
 from service.cli.exits import print_json
 from service.cli.situation import busy, situation
@@ -98,6 +98,10 @@ def _events(
         raise RunDead(
             f"thread {thread_id!r} is a dead letter ({words.why(run)}): {run.error}; see counterfoil show {quote(thread_id)}"
         ) from dead
+    except GraphChanged as refused:
+        if carried_on_here(app.journal.runs.find(thread_id)):
+            raise
+        raise GraphChanged(f"{refused}; carry it on in Python: {in_python(thread_id)}") from refused
     except CounterfoilError:
         raise
     except Exception as error:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+
+from checkpointing import Journal
+from graph import thread
 from tests.service.conftest import Cli, Filed, approval_of
+from tests.support import short_claim
 from tools.sandbox import SandboxControl
 
 Make = Callable[..., Filed]
@@ -96,3 +102,41 @@ def test_an_approval_that_was_used_is_not_withdrawn(cli: Cli, filed: Make, contr
 
     assert "acted under it" in said.stderr
     assert len(control.payments(claim.claim_id)) == 1
+
+
+@pytest.mark.parametrize("row", [True, False], ids=["a graph of one's own", "a graph without run rows"])
+def test_a_withdrawal_of_another_graphs_question_is_recorded_and_says_who_carries_it_on(
+    cli: Cli, journal: Journal, tmp_path: Path, *, row: bool
+) -> None:
+    """An Agent Server's threads have no rows of runs."""
+    graph = short_claim.claim(journal, tmp_path)
+    if row:
+        short_claim.submit(graph, 1)
+    else:
+        graph.compiled.invoke({"claim_id": "1"}, {"configurable": {"thread_id": "claim-1"}})
+    [asked] = journal.approvals.pending()
+    said = cli("withdraw", asked.id, *AS, "--reason", "asked in error")
+
+    assert said.stdout.splitlines() == [
+        "Recorded: withdrawn by adjuster-17.",
+        "This run is carried on by its own graph: graph.invoke(None, thread('claim-1')); or by the Agent Server: a run with input=None.",
+    ]
+    assert journal.approvals.get(asked.id).state == "withdrawn"
+    if row:
+        graph.invoke(None, thread("claim-1"))
+        assert journal.runs.get("claim-1").state == "done"
+
+
+def test_another_graphs_run_is_carried_on_in_python(cli: Cli, journal: Journal, tmp_path: Path) -> None:
+    short_claim.submit(short_claim.claim(journal, tmp_path), 1)
+    [asked] = journal.approvals.pending()
+
+    for command in (("resume", "claim-1"), ("approve", asked.id, *AS)):
+        assert cli(*command, code=1).line.endswith("carry it on in Python: graph.invoke(None, thread('claim-1'))")
+    [run] = cli("list", "--json").document
+    assert run["next"]["commands"] == ["graph.invoke(approve(request), thread('claim-1', principal=NAME))"]
+    with journal.store.transaction("test.die") as tx:
+        tx.all("update runs set state = 'dead', reason = 'attempts' where thread_id = 'claim-1'")
+    said = cli("redrive", "claim-1", *OPERATOR)
+    assert said.stdout.endswith("To carry it on:\n  graph.invoke(None, thread('claim-1'))\n")
+    assert journal.approvals.get(asked.id).state == "pending"
