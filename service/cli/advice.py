@@ -11,6 +11,7 @@ from typing import Any
 from checkpointing import Approval, Run
 from checkpointing.clock import to_ms
 from graph.claims import NAME
+from graph.timeline import Timeline
 from service.cli import words
 from service.cli.situation import Situation
 
@@ -47,6 +48,18 @@ def advice(run: Run, at: Situation) -> Advice:
             return _parked(run, at)
         case _:
             return _going(run, at)
+
+
+def declined(line: Timeline) -> Advice | None:
+    """Return how to try again what a receiver declined, if anything was and is not yet."""
+    effects = [one for step in line.steps for one in step.effects]
+    keys = dict.fromkeys(one.key for one in effects if one.declined is not None and one.reissued_as is None)
+    if not keys:
+        return None
+    return Advice(
+        "Its receiver declined an effect. Once the cause is mended, to try it again under a new key:",
+        tuple(f"counterfoil effects reissue {quote(key)} --as NAME" for key in keys),
+    )
 
 
 def carried_on_here(run: Run | None) -> bool:

@@ -5,6 +5,7 @@ What a reconciliation found, for people and as JSON. Neither holds all of it: pe
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -70,11 +71,13 @@ class Report:
     Attributes:
         since: The begin of the window; `None`: everything.
         scratch: Has the findings.
+        given: The options that say what was compared, as they were given; `--fix` goes with the same ones.
     """
 
     since: datetime | None
     listed: tuple[Listed, ...]
     scratch: Scratch
+    given: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:
@@ -111,34 +114,37 @@ def print_report(report: Report, principal: str | None) -> None:
     totals = report.scratch.totals()
     for kind, heading in HEADINGS.items():
         if count := totals.get((kind, False), 0):
-            _show_kind(console, report.scratch, kind, f"{heading} ({count})", principal)
+            fix = shlex.join(("counterfoil", "reconcile", "--fix", "--as", principal or "NAME", *report.given))
+            _show_kind(console, report.scratch, kind, f"{heading} ({count})", fix)
     if count := totals.get(("unsettled", True), 0):
         _show_adopted(console, report.scratch, count)
     for one in report.listed:
         console.print(Text(_compared(one, report.since)))
-    left = report.left
-    console.print(
-        "The ledger and its receivers agree." if not left else f"{left} differences." if left > 1 else "1 difference."
-    )
+    console.print(Text(_verdict(report.left, totals.get(("in_progress", False), 0))))
 
 
-def _show_kind(console: Console, scratch: Scratch, kind: str, heading: str, principal: str | None) -> None:
+def _verdict(left: int, in_progress: int) -> str:
+    if left:
+        return f"{left} differences." if left > 1 else "1 difference."
+    return f"The ledger and its receivers agree{f', except {in_progress} in progress' if in_progress else ''}."
+
+
+def _show_kind(console: Console, scratch: Scratch, kind: str, heading: str, fix: str) -> None:
     rows = [finding for _, finding in islice(scratch.findings(kind), SHOWN + 1)]
     console.print(Text(heading, "yellow" if kind == "in_progress" else "bold red"))
-    table = show.empty_table("effect, and what is the matter", "here", "there")
     for finding in rows[:SHOWN]:
-        why = "".join(f"\n  {line}" for line in _why(finding))
-        table.add_row(
-            Text.assemble(finding["key"] or finding["effect"], (why, "dim")),
-            Text("\n".join(_here(finding))),
-            Text("\n".join(_there(finding))),
+        show.show_block(
+            console,
+            finding["key"] or finding["effect"],
+            *_why(finding),
+            f"here: {', '.join(_here(finding))}",
+            f"there: {', '.join(_there(finding))}",
         )
-    console.print(table)
     if len(rows) > SHOWN:
         console.print(f"These are the first {SHOWN}; --json has them all.")
     fit = [finding for finding in rows[:SHOWN] if not (kind == "unsettled" and finding["differences"])]
     if fit:
-        _show_next(console, NEXT[kind], _commands(kind, fit, principal))
+        _show_next(console, NEXT[kind], _commands(kind, fit, fix))
     if unfit := [finding for finding in rows[:SHOWN] if finding not in fit]:
         _show_next(
             console, UNFIT, [f"counterfoil effects resolve {quote(f['key'])} --happened JSON --as NAME" for f in unfit]
@@ -164,10 +170,10 @@ def _show_next(console: Console, what: str, commands: list[str]) -> None:
         console.print(Text(f"  {command}", "bold"), soft_wrap=True)
 
 
-def _commands(kind: str, findings: list[dict[str, Any]], principal: str | None) -> list[str]:
+def _commands(kind: str, findings: list[dict[str, Any]], fix: str) -> list[str]:
     """Return the commands that take these findings on, each once."""
     if kind == "unsettled":
-        return [f"counterfoil reconcile --fix --as {quote(principal or 'NAME')}"]
+        return [fix]
     if kind == "in_progress":
         return []
     if kind == "unknown":

@@ -50,7 +50,8 @@ def list_effects(
     List the effects: every call that changed the world, or may have, and every answer of a model.
 
     `calls` is how often the receiver was called under the one key, `replays` how often the record answered instead. An effect that is
-    claimed is being executed, or its worker died; one in doubt waits for `counterfoil effects resolve`.
+    claimed is being executed, or its worker died; one in doubt waits for `counterfoil effects resolve`; one that was declined can be tried
+    again with `counterfoil effects reissue`, and stays in the list.
 
     Example: counterfoil effects claim-0042
     """
@@ -62,7 +63,7 @@ def list_effects(
         if as_json:
             print_json([effect_document(one) for one in found])
         elif found:
-            show.stdout().print(show.effects_table(found))
+            show.show_effects(show.stdout(), found)
         else:
             whose = "" if thread_id is None else f" of thread {thread_id}"
             show.stdout().print(f"There is no effect{whose} yet in {settings.place}.", markup=False, soft_wrap=True)
@@ -180,7 +181,10 @@ def _say_what_is_next(journal: Journal, record: EffectRecord, woken: list[str]) 
 
 
 def _all_effects(journal: Journal, thread_id: str | None) -> list[EffectRecord]:
+    """Return the effects in the order they were claimed, those too that were reissued since."""
     found: list[EffectRecord] = []
     while page := journal.effects.list(thread_id=thread_id, after=found[-1] if found else None, limit=PAGE):
         found += page
-    return found
+    reissued = sorted({one.thread_id for one in found if one.generation > 1})
+    found += (one for each in reissued for one in journal.effects.past(each))
+    return sorted(found, key=lambda one: (one.claimed_at, one.slot, one.generation))

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from checkpointing import Journal
 from checkpointing.clock import from_ms
-from checkpointing.errors import NotAllowed, Refused, UnknownThread
+from checkpointing.errors import Refused, UnknownThread
 from service.cli import show, window
 from service.cli.differences import Listed, Report, print_document, print_report
-from service.cli.exits import Exit, ending
+from service.cli.exits import Exit, ending, named
 from service.cli.options import As, AsJson, settings_of
 from service.reconcile import GRACE, Comparison, Progress, adopted, read_lists
 from service.scratch import Scratch, scratch
@@ -23,6 +23,8 @@ from service.wiring import effects_of, opened
 from tools.effect import Effect
 
 TOLD_EVERY = 10_000
+GRACE = "5m"
+"""The default of --grace."""
 
 
 class EffectUnlisted(Refused, LookupError):
@@ -69,13 +71,14 @@ def reconcile(
 
     Example: counterfoil reconcile --since 7d --fix --as operator-3
     """
-    who = _answerable(principal) if fix else None
+    who = named(principal, command="reconcile --fix") if fix else None
     patience = window.duration(grace, option="--grace")
     settings = settings_of(context)
     effects = _chosen(settings, only)
     with opened(settings, must_exist=True) as journal, scratch() as found:
         begin = None if since is None else window.since(since, option="--since", now=from_ms(journal.store.now_ms()))
-        report = _compared(journal, effects, found, since=begin, grace=patience, fix=who)
+        listed = _compared(journal, effects, found, since=begin, grace=patience, fix=who)
+        report = Report(begin, listed, found, _given(("--since", since), ("--grace", grace), ("--effect", only)))
         if as_json:
             print_document(report)
         else:
@@ -92,7 +95,7 @@ def _compared(
     since: datetime | None,
     grace: timedelta,
     fix: str | None,
-) -> Report:
+) -> tuple[Listed, ...]:
     """Compare, and with a principal to answer for it adopt; every finding is in the scratch before the first is changed or shown."""
     with show.stderr().status("listing") as status:
         progress = _teller(status)
@@ -103,7 +106,12 @@ def _compared(
                 found.found(finding.kind, finding.document())
         if fix is not None:
             _fix(journal, found, fix, progress)
-    return Report(since, tuple(Listed(effect.name, *found.counts(effect.name)) for effect in effects), found)
+    return tuple(Listed(effect.name, *found.counts(effect.name)) for effect in effects)
+
+
+def _given(*options: tuple[str, str | None]) -> tuple[str, ...]:
+    """Return the options whose value is not their default, as they were given."""
+    return tuple(word for name, value in options if value not in (None, GRACE) for word in (name, str(value)))
 
 
 def _fix(journal: Journal, found: Scratch, principal: str, progress: Progress) -> None:
@@ -132,12 +140,6 @@ def _chosen(settings: Settings, only: str | None) -> list[Effect]:
     if not chosen:
         raise EffectUnlisted(f"--effect takes {' or '.join(effects)}, not {only!r}")
     return chosen
-
-
-def _answerable(principal: str | None) -> str:
-    if principal is None or not principal.strip():
-        raise NotAllowed("reconcile --fix needs --as NAME: who answers for what is settled? Nothing was changed")
-    return principal.strip()
 
 
 def _teller(status: Status) -> Progress:

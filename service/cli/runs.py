@@ -15,7 +15,7 @@ from checkpointing.errors import RunBusy
 from graph import thread
 from graph.timeline import timeline
 from service.cli import show as showing
-from service.cli.advice import advice
+from service.cli.advice import advice, declined
 from service.cli.documents import run_document, timeline_document
 from service.cli.exits import ending, named, print_json
 from service.cli.options import As, AsJson, Reason, ThreadId, settings_of
@@ -114,6 +114,8 @@ def show(context: typer.Context, thread_id: ThreadId, as_json: AsJson = False) -
         console = showing.stdout()
         showing.show_timeline(console, line, now=from_ms(at.now_ms))
         showing.show_advice(console, advice(line.run, at))
+        if again := declined(line):
+            showing.show_advice(console, again)
 
 
 @ending

@@ -31,6 +31,7 @@ STYLES = {
     "running": "cyan",
     "admitted": "cyan",
     "in_doubt": "bold red",
+    "declined": "bold red",
     "dead": "bold red",
 }
 
@@ -92,19 +93,25 @@ def every_approval_table(approvals: Iterable[Approval]) -> Table:
     return table
 
 
-def effects_table(effects: Iterable[EffectRecord]) -> Table:
-    """Show effects, in the order they were claimed."""
-    table = empty_table("effect and its outcome", "state", "calls", "replays", "claimed (UTC)")
+def show_effects(console: Console, effects: Iterable[EffectRecord]) -> None:
+    """Show effects in the order they are given."""
     for one in effects:
-        outcome = "" if one.outcome is None else words.value(one.effect, one.outcome, "")
-        table.add_row(
-            Text.assemble(one.key, (f"\n  {outcome}" if outcome else "", "dim")),
-            _state(one.state),
-            str(one.calls),
-            str(one.replays),
-            words.instant(one.claimed_at),
+        outcome = "" if one.outcome is None or one.declined else f" {words.value(one.effect, one.outcome, '')}"
+        state = words.effect_state(one)
+        show_block(
+            console,
+            one.key,
+            Text.assemble(_state(state), outcome, f": {words.line(one.declined)}" if one.declined else ""),
+            f"{words.times(one)}, claimed {words.instant(one.claimed_at)} UTC",
+            *([f"reissued as {one.reissued_as}"] if one.reissued_as else []),
         )
-    return table
+
+
+def show_block(console: Console, key: str, *facts: str | Text) -> None:
+    """Show a key, and below it what there is to say of it; each on one line, however narrow the terminal, so that it can be copied."""
+    console.print(Text(key, "bold"), soft_wrap=True)
+    for fact in facts:
+        console.print(Text.assemble("  ", fact), soft_wrap=True)
 
 
 def show_timeline(console: Console, line: Timeline, *, now: datetime) -> None:
@@ -121,6 +128,10 @@ def show_timeline(console: Console, line: Timeline, *, now: datetime) -> None:
         console.print(Text(f"error: {run.error}", "red"))
     if line.steps:
         console.print(_steps_table(line, now=now))
+    if keys := dict.fromkeys(one.key for step in line.steps for one in step.effects):
+        console.print("Its effects:")
+        for key in keys:
+            console.print(Text(f"  {key}"), soft_wrap=True)
 
 
 def show_advice(console: Console, said: Advice) -> None:
@@ -163,7 +174,7 @@ def _steps_table(line: Timeline, *, now: datetime) -> Table:
 
 
 def _happened(step: StepView, run: Run, *, standing: bool, now: datetime) -> Sequence[str]:
-    lines = [part for one in step.effects for part in (words.effect(one), one.key)]
+    lines = [words.effect(one) for one in step.effects]
     lines += [part for one in step.approvals for part in (words.approval(one), *words.decided(one), one.id)]
     if step.waited > timedelta(0):
         lines.append(f"waited {duration(step.waited)}")

@@ -115,10 +115,17 @@ def why(run: Run) -> str:
 
 def effect(record: EffectRecord) -> str:
     """Return what became of an effect, without its key."""
-    said = f"{record.effect}: {record.state}"
-    if record.declined is not None:
-        said = f"{record.effect}: declined"
-    said += f", {record.calls} {'call' if record.calls == 1 else 'calls'}"
+    return f"{record.effect}: {effect_state(record)}, {times(record)}"
+
+
+def effect_state(record: EffectRecord) -> str:
+    """Return how an effect stands; one that its receiver declined is settled too, and says so."""
+    return "declined" if record.declined is not None else record.state
+
+
+def times(record: EffectRecord) -> str:
+    """Return how often an effect was called, and how often it was answered from the record."""
+    said = f"{record.calls} {'call' if record.calls == 1 else 'calls'}"
     if record.replays:
         said += f", {record.replays} {'replay' if record.replays == 1 else 'replays'}"
     return said
@@ -165,7 +172,7 @@ def effect_in_full(record: EffectRecord) -> list[str]:
     elif record.state == "settled":
         outcome = json.dumps(record.outcome, ensure_ascii=False)
     return [
-        f"{record.key} is {record.state.replace('_', ' ')}",
+        f"{record.key} is {effect_state(record).replace('_', ' ')}",
         *([f"  reissued   as {record.reissued_as}"] if record.reissued_as else []),
         f"  effect     {record.effect}, of thread {record.thread_id}",
         f"  arguments  {json.dumps(record.arguments, ensure_ascii=False)}",

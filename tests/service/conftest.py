@@ -105,11 +105,11 @@ def environment(url: str, outside: str, folder: Path) -> dict[str, str]:
 
 
 def in_process(settings: dict[str, str]) -> Cli:
-    """Return a function that runs a command in this process."""
+    """Return a function that runs a command in this process; `code` is how it must end, other words are further variables."""
     app = command_line()
 
-    def run(*arguments: str, code: int = 0) -> Said:
-        result = CliRunner().invoke(app, list(arguments), env=settings)
+    def run(*arguments: str, code: int = 0, **more: str) -> Said:
+        result = CliRunner().invoke(app, list(arguments), env={**settings, **more})
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         said = Said(result.exit_code, result.stdout, result.stderr)

@@ -34,12 +34,21 @@ def test_a_declined_payment_is_reissued_under_a_new_key(cli: Cli, filed: Make, c
     """The provider keeps its no under the old key even when the money is there."""
     claim, key = declined(cli, filed, control)
     control.set_balance(BALANCE)
+    hint = f"  counterfoil effects reissue {key} --as NAME\n"
+    assert cli("show", claim.thread_id).stdout.endswith(hint)
+    assert cli("effects", "show", key).stdout.startswith(f"{key} is declined\n")
     said = cli("effects", "reissue", key, *OPERATOR, "--reason", "funded", "--json")
 
     assert (said.document["state"], said.document["generation"]) == ("settled", 2)
     assert [(p.amount, p.key) for p in control.payments(claim.claim_id)] == [(1840_00, said.document["key"])]
     assert said.document["key"] != key
     assert f"reissued   as {said.document['key']}" in cli("effects", "show", key).stdout
+    assert hint not in cli("show", claim.thread_id).stdout
+    for listed in (cli("effects", COLUMNS="40").stdout, cli("effects", claim.thread_id, COLUMNS="40").stdout):
+        assert f"{key}\n  declined: " in listed, "a key stands on a line of its own"
+        assert f"{said.document['key']}\n  settled 1840.00 EUR tr_" in listed
+    generations = [e["generation"] for e in cli("effects", "--json").document if e["effect"] == "pay"]
+    assert generations == [1, 2]
     assert "whole" in cli("audit", "verify").stdout
 
 

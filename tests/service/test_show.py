@@ -73,7 +73,10 @@ def test_a_finished_run_shows_every_step_with_its_effects_and_its_approval(cli: 
     cli("approve", approval_of(cli, claim), *AS)
 
     said = cli("show", claim.thread_id).stdout
+    keys = {f"  {one['key']}" for one in cli("effects", claim.thread_id, "--json").document}
 
+    assert len(keys) == 3
+    assert keys <= set(cli("show", claim.thread_id, COLUMNS="40").stdout.splitlines()), "each on a line of its own"
     assert said.splitlines()[0] == f"{claim.thread_id} is done: paid"
     for shown in (
         "6  pay",
