@@ -274,9 +274,10 @@ def _is_new_turn(tx: Tx, current: Run, wanted: Admission) -> bool:
             return False
     elif current.input_digest == wanted.digest:
         return False
+    turn = "" if wanted.takes_turns else ", and durable(..., turns=True)"
     raise InputChanged(
         f"thread {wanted.thread_id!r} was admitted with other input (state {current.state}); nothing was changed. "
-        "Use another thread id for another job"
+        f"Use another thread id for another job; for another turn give this input a name of its own, thread(id, submission=...){turn}"
     )
 
 

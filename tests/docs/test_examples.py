@@ -11,7 +11,10 @@ import pytest
 LISTED = {"ticket_and_message": ("the desk has", "the chat has")}
 """What an example lists of what it did, each time it is run; the others say once that they pay."""
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+NEEDS_A_SERVER = "agent_server_client"
+"""Run by `tests/server/test_agent_server.py`."""
+
+EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples").glob("*.py") if path.stem != NEEDS_A_SERVER)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

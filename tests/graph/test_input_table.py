@@ -138,7 +138,7 @@ def test_other_input_under_a_used_thread_is_refused(graph: DurableGraph, call: C
     call(graph, INPUT, THREAD)
     before = graph.journal.audit.entries("claim-0042")
 
-    with pytest.raises(InputChanged, match="claim-0042"):
+    with pytest.raises(InputChanged, match=r"claim-0042.*submission=\.\.\.\), and durable\(\.\.\., turns=True\)"):
         call(graph, {**INPUT, "amount": 1}, THREAD)
     assert graph.journal.audit.entries("claim-0042") == before
 
@@ -301,7 +301,7 @@ def test_turns_are_named_submissions(journal: Journal, bank: Bank, call: Caller)
     assert [call["amount"] for call in bank.calls] == [100, 200]
     assert late["amount"] == 200
     assert journal.runs.get("claim-0042").turn == 2
-    with pytest.raises(InputChanged):
+    with pytest.raises(InputChanged, match=r"thread\(id, submission=\.\.\.\)$"):
         call(graph, {"claim_id": "0042", "amount": 7}, thread("claim-0042", submission="two"))
     with pytest.raises(InputChanged):
         call(graph, {"claim_id": "0042", "amount": 7}, THREAD)

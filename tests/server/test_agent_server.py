@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +18,7 @@ from langgraph_sdk.errors import APIStatusError
 from checkpointing import EffectRecord, Journal
 from service.door import admit_run
 from tests.service.conftest import in_process
-from tests.support.agent_server import AgentServerProcess, decision, token
+from tests.support.agent_server import PATIENCE_S, ROOT, AgentServerProcess, decision, token
 from tests.support.processes import until
 from tools.sandbox import SandboxControl
 
@@ -78,6 +81,25 @@ def test_a_claim_is_asked_about_approved_and_paid(
     (approval,) = journal.approvals.of_thread(waits.thread_id)
     assert (approval.state, approval.decided_by) == ("decided", "ada")
     assert list(journal.audit.verify()) == []
+
+
+def test_the_example_submits_and_approves_a_claim(
+    server: AgentServerProcess, claim: Callable[[], str], control: SandboxControl
+) -> None:
+    claim_id = claim()
+    tokens = {"INTAKE_TOKEN": token("intake"), "ADJUSTER_TOKEN": token("ada")}
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "agent_server_client.py"), claim_id],
+        env={**os.environ, **tokens, "AGENT_SERVER_URL": server.url},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    (payment,) = control.payments(claim_id)
+    assert f"paid: {{'id': '{payment.id}'" in ran.stdout
 
 
 def test_two_clients_answer_one_approval_at_once(
