@@ -9,7 +9,7 @@ The branches say what the caller must do: come back later, stop this worker, ask
     │   ├── EffectBusy        another call is executing this very effect
     │   ├── EffectUnsettled   the receiver did not answer; next time the same key is sent again
     │   ├── ClockBehind       this host's clock is behind the thread's head
-    │   └── StoreUnreachable  the database did not answer
+    │   └── StoreUnreachable  the database did not answer; JournalUnreachable where it was to be opened
     ├── Stop                  this worker lost its right to write; whoever holds the lease carries on
     │   ├── LeaseLost
     │   └── CheckpointSuperseded
@@ -179,6 +179,10 @@ class GraphRefused(Refused, TypeError):
 
 class JournalUnusable(Refused, OSError):
     """The URL, file or server cannot hold a journal; the message says which and why."""
+
+
+class JournalUnreachable(StoreUnreachable, JournalUnusable):
+    """No server answers where the journal should be: it is down, or starting, or the address is another's."""
 
 
 class SchemaTooNew(JournalUnusable):

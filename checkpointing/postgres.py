@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from checkpointing.errors import JournalUnusable, StoreUnreachable
+from checkpointing.errors import JournalUnreachable, JournalUnusable, StoreUnreachable
 
 CONNECT_S = 5
 """How long to wait for the server when the journal is opened, in seconds."""
@@ -33,6 +33,9 @@ AWAY = (
 )
 """What a driver raises where the server is in the way and not the statement."""
 
+NOBODY_THERE = ("Connection refused", "timeout", "No route to host", "Network is unreachable", "starting up")
+"""What libpq says where no server took the connection yet, in words, for it gives no codes; a server that lets us not in says FATAL."""
+
 Pool = ConnectionPool[psycopg.Connection[DictRow]]
 
 
@@ -47,7 +50,8 @@ class PostgresEngine:
         Connect, with a pool of at most `CONNECTIONS`.
 
         Raises:
-            JournalUnusable: the URL is malformed, or no server answers there, or it lets us not in. Never names the password.
+            JournalUnreachable: no server answers there.
+            JournalUnusable: the URL is malformed, or there is no such host, or the server lets us not in. Neither names the password.
         """
         self.place = _place(url)
         self.url = url
@@ -55,7 +59,8 @@ class PostgresEngine:
             psycopg.connect(url, connect_timeout=CONNECT_S).close()
         except psycopg.Error as error:
             said = "no such host" if "resolve host" in str(error) else _first_line(error)
-            raise JournalUnusable(f"cannot open {self.place}: {said}") from error
+            kind = JournalUnreachable if any(word in said for word in NOBODY_THERE) else JournalUnusable
+            raise kind(f"cannot open {self.place}: {said}") from error
         self.pool: Pool = ConnectionPool(
             url,
             connection_class=psycopg.Connection[DictRow],

@@ -168,6 +168,9 @@ def _meaning(error: stripe.StripeError) -> type[ToolError]:
 
 
 def _said(error: stripe.StripeError) -> str:
+    """Return the error on one line; where nobody answered the SDK's own words are a page about the network."""
+    if isinstance(error, stripe.APIConnectionError):
+        return "Stripe gave no answer; is it running, and is its URL the right one? Start a sandbox with counterfoil sandbox"
     return storable(
         f"Stripe: {error.user_message} (status {error.http_status}, code {_code(error)}, request {error.request_id})"
     )

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from checkpointing import open_journal
-from checkpointing.errors import CounterfoilError, JournalUnusable, SchemaTooNew
+from checkpointing.errors import CounterfoilError, JournalUnreachable, JournalUnusable, SchemaTooNew
 from checkpointing.migrate import migrations
 from tests.support.processes import context
 
@@ -49,10 +49,13 @@ def test_a_bad_url(url: str) -> None:
 
 
 def test_an_unreachable_server_is_named_without_its_password() -> None:
-    line = fails("postgresql://claims:hunter2@127.0.0.1:1/claims")
+    url = "postgresql://claims:hunter2@127.0.0.1:1/claims"
+    line = fails(url)
 
     assert "127.0.0.1:1" in line
     assert "hunter2" not in line
+    with pytest.raises(JournalUnreachable):
+        open_journal(url)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,12 @@ def test_artefacts_where_nothing_can_be_kept(url: str) -> None:
 
 
 def test_a_database_that_does_not_exist(postgres_server: str) -> None:
-    assert "nowhere" in fails(urlunsplit(urlsplit(postgres_server)._replace(path="/nowhere")))
+    url = urlunsplit(urlsplit(postgres_server)._replace(path="/nowhere"))
+
+    assert "nowhere" in fails(url)
+    with pytest.raises(JournalUnusable) as told:
+        open_journal(url)
+    assert not isinstance(told.value, JournalUnreachable), "a server that answers is not away"
 
 
 def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:
