@@ -23,8 +23,6 @@ from service.wiring import effects_of, opened
 from tools.effect import Effect
 
 TOLD_EVERY = 10_000
-GRACE = "5m"
-"""The default of --grace."""
 
 
 class EffectUnlisted(Refused, LookupError):
