@@ -60,7 +60,7 @@ class World:
     def reissued(self) -> Any:
         """Have the payment tried again, and return its outcome."""
         self.error = None
-        return reissue(self.journal, self.pay, self.key(), principal="operator-3").outcome
+        return reissue(self.journal, self.pay, self.key(), principal="operator-3", spoilt=True).outcome
 
     def heard(self) -> list[tuple[str, str]]:
         """What the model was last told of its calls."""
@@ -114,7 +114,7 @@ def test_a_thread_that_was_answered_from_anothers_decline_hears_of_its_reissue(o
 
 def test_a_decline_stands_while_its_reissue_has_called_nobody(world: World) -> None:
     world.turn(1)
-    world.journal.effects.reissue(world.key(), principal="operator-3")
+    world.journal.effects.reissue(world.key(), principal="operator-3", max_key_length=255)
     world.turn(2)
 
     assert world.heard() == [("error", "Declined: the account is closed")]
@@ -146,7 +146,7 @@ def _reissue(url: str, folder: Path) -> None:
 def test_a_turn_that_waited_hears_what_came_of_the_reissue(world: World) -> None:
     """The slot is free under its next key, and its lease is taken: the reissue's call is about to be made."""
     world.turn(1)
-    freed = world.journal.effects.reissue(world.key(), principal="operator-3")
+    freed = world.journal.effects.reissue(world.key(), principal="operator-3", max_key_length=255)
     with holding(world.journal.leases, slot_lease(freed.slot)), pytest.raises(EffectBusy):
         world.turn(2)
     paid = world.reissued()
