@@ -77,9 +77,12 @@ def notify_effect(*, api_key: str, sender: str, base_url: str = RESEND_URL, time
 
 def _told(answer: Answer) -> dict[str, Any]:
     """Return what a question was answered with. One that was refused says nothing about what was sent."""
-    if answer.status != 200 or not isinstance(answer.body, dict):
+    if answer.status == 200 and not isinstance(answer.body, dict):
+        raise Unreachable("the mail service answered something that cannot be read")
+    if answer.status != 200:
         raise Unreachable(f"the mail service answered {answer.status} {answer.text('name')}: {answer.text('message')}")
-    return answer.body
+    body: dict[str, Any] = answer.body
+    return body
 
 
 def _page(answer: Answer) -> tuple[list[Executed], bool]:

@@ -34,6 +34,9 @@ from tools.executed import Executed
 from tools.receivers import STRIPE
 from tools.transfers import Transfer
 
+LONGEST = 300
+"""How much of a message is kept: of an answer that is no JSON the SDK's message repeats all of it."""
+
 DECLINING_CODES = frozenset({
     "account_closed",
     "account_invalid",
@@ -172,7 +175,7 @@ def _said(error: stripe.StripeError) -> str:
     if isinstance(error, stripe.APIConnectionError):
         return "Stripe gave no answer; is it running, and is its URL the right one? Start a sandbox with counterfoil sandbox"
     return storable(
-        f"Stripe: {error.user_message} (status {error.http_status}, code {_code(error)}, request {error.request_id})"
+        f"Stripe: {str(error.user_message)[:LONGEST]} (status {error.http_status}, code {_code(error)}, request {error.request_id})"
     )
 
 

@@ -162,5 +162,5 @@ def _text_or_none(answer: Mapping[str, Any], field: str) -> str | None:
 
 
 def _unreadable(why: str, answer: Any) -> Unreachable:
-    named = answer.get("id") if isinstance(answer, dict) else None
-    return Unreachable(f"the transfer {storable(str(named))[:80]!r} cannot be read: {why}")
+    named = f" {storable(str(answer['id']))[:80]!r}" if isinstance(answer, dict) and "id" in answer else ""
+    return Unreachable(f"a transfer{named} cannot be read: {why}")

@@ -148,6 +148,15 @@ def test_an_odd_error_is_told_like_any_other(
     assert str(raised.value).encode()
 
 
+def test_an_answer_that_is_no_json_is_not_repeated_at_length(pay: Effect, stripe_says: Canned) -> None:
+    """What an error says stands in the audit, and a list broken off in the middle is long."""
+    stripe_says.says(b"x" * 10_000)
+
+    with pytest.raises(Unreachable) as raised:
+        everything(pay)
+    assert len(str(raised.value)) < 500
+
+
 def test_a_text_that_cannot_be_stored_is_written_as_an_escape(pay: Effect, stripe_says: Canned) -> None:
     metadata = {"counterfoil_key": "k\0", "claim_id": "\udfff"}
     stripe_says.says(page({**TRANSFER, "destination": "\ud800", "metadata": metadata}))
