@@ -37,6 +37,7 @@ from checkpointing.errors import (
     TryAgain,
     Unreachable,
 )
+from service.cli import words
 from service.cli.options import given_to
 from tools.wire import NoConnection
 
@@ -83,7 +84,7 @@ def exit_code(error: CounterfoilError) -> Exit:
 
 def one_line(error: CounterfoilError) -> str:
     """Return the error's message on one line, with what to do where nobody took the call."""
-    said = " ".join(str(error).split()) or type(error).__name__
+    said = words.line(str(error)) or type(error).__name__
     return said + (NOBODY_THERE if isinstance(error, NoConnection) else "")
 
 

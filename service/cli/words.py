@@ -16,6 +16,9 @@ from graph.timeline import StepView
 LONGEST = 40
 """How many characters of a free text are shown; ids, amounts and what a receiver said are never cut."""
 
+JOINERS = "\u200c\u200d"
+"""What some scripts write between letters: it is not printable, and does no harm."""
+
 WHY_DEAD = {
     "rejected": "the receiver refused the request",
     "attempts": "its attempts are used up",
@@ -77,8 +80,8 @@ def value(key: str, given: Any, currency: str) -> str:
 
 
 def line(text: str) -> str:
-    """Return *text* on one line."""
-    return " ".join(text.split())
+    """Return *text* on one line; what would steer a terminal, or turn its text round, is written as an escape."""
+    return "".join(one if one.isprintable() or one in JOINERS else ascii(one)[1:-1] for one in " ".join(text.split()))
 
 
 def short(text: str, longest: int = LONGEST) -> str:

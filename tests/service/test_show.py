@@ -311,6 +311,8 @@ def test_money_has_its_decimals(amount: int, shown: str) -> None:
         ("claim_id", "x" * 100, "x" * 100),
         ("payment", {"declined": "y" * 100}, "declined: " + "y" * 100),
         ("documents", [1, 2, 3], "3 entries"),
+        ("payment", {"declined": "\x1b[31mred\x9b\u202e\ud800"}, "declined: \\x1b[31mred\\x9b\\u202e\\ud800"),
+        ("claimant_id", "Zoë \u0915\u094d\u200d\u0937", "Zoë \u0915\u094d\u200d\u0937"),
     ],
 )
 def test_a_value_is_shown_in_a_few_words(key: str, value: Any, shown: str) -> None:
