@@ -25,7 +25,11 @@ def since(text: str, *, option: str, now: datetime) -> datetime:
         TimeUnclear: it is neither, or it lies ahead.
     """
     if AGO.fullmatch(text.strip()):
-        return now - duration(text, option=option)
+        ago = duration(text, option=option)
+        try:
+            return now - ago
+        except OverflowError:
+            raise TimeUnclear(f"{option} {text!r} is longer than there has been time") from None
     try:
         given = datetime.fromisoformat(text.strip())
         instant = given.replace(tzinfo=given.tzinfo or UTC).astimezone(UTC)

@@ -637,7 +637,15 @@ def test_a_repair_needs_somebody_who_answers_for_it(cli: Cli, filed: Make, contr
 
 @pytest.mark.parametrize(
     "wrong",
-    [("--since", "yesterday"), ("--since", "2999-01-01"), ("--since", "7"), ("--grace", "soon"), ("--grace", "-1d")],
+    [
+        ("--since", "yesterday"),
+        ("--since", "2999-01-01"),
+        ("--since", "7"),
+        ("--since", "999999w"),
+        ("--since", "0001-01-01T00:00+14:00"),
+        ("--grace", "soon"),
+        ("--grace", "-1d"),
+    ],
 )
 def test_what_is_no_time_is_bad_input(cli: Cli, filed: Make, control: SandboxControl, wrong: tuple[str, str]) -> None:
     submitted(cli, filed)
