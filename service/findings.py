@@ -6,6 +6,7 @@ What a reconciliation finds: one difference between the ledger and a receiver's 
     unsettled     executed there; claimed by a worker that is gone, in doubt or released here. It can be adopted
     differs       executed there with another amount, currency, payee or id, taken back there, or against what was recorded
     twice         a second execution for one slot
+    incomparable  settled here without the receiver's id, and the receiver cannot be asked for its key: nobody can say; not a difference
     in_progress   too young to be judged, or a worker is at it; not a difference
 
 What is unknown or there twice, and was taken back at the receiver, is no finding any more: that is how such a one is mended.
@@ -20,7 +21,7 @@ from typing import Any, Literal
 from checkpointing import EffectRecord
 from tools.executed import Executed
 
-Kind = Literal["missing", "unknown", "unsettled", "differs", "twice", "in_progress"]
+Kind = Literal["missing", "unknown", "unsettled", "differs", "twice", "incomparable", "in_progress"]
 DIFFERENCES: tuple[Kind, ...] = ("missing", "unknown", "unsettled", "differs", "twice")
 """The kinds that must not be."""
 

@@ -103,7 +103,10 @@ class Comparison:
             return
         listed = self.scratch.by_id(name, own_id) if own_id else None
         found = listed or self._ask_for(record)
-        if found is None:
+        if found is None and own_id is None and self.effect.find is None:
+            why = "settled here without the receiver's id, and the receiver cannot be asked for its key: it is not known to be there or missing"
+            yield Finding("incomparable", name, why, record)
+        elif found is None:
             shown = f"{own_id} " if own_id else ""
             kind: Kind = "in_progress" if record.settled_at and self._young(record.settled_at) else "missing"
             yield Finding(kind, name, f"settled here with {shown}and not executed by the receiver", record)
@@ -213,7 +216,8 @@ class Comparison:
         return self.effect.retrieve(executed_id=executed_id) if self.effect.retrieve else None
 
     def _young(self, at: datetime) -> bool:
-        return self.journal.store.now_ms() - to_ms(at) < duration_ms(self.grace)
+        """Tell whether it may still be under way. A time that lies further ahead says nothing: the receiver's clock is wrong."""
+        return abs(self.journal.store.now_ms() - to_ms(at)) < duration_ms(self.grace)
 
 
 def adopted(journal: Journal, finding: dict[str, Any], *, principal: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ HEADINGS = {
     "unsettled": "Executed there, not settled here",
     "differs": "The two sides do not agree",
     "twice": "Executed more than once",
+    "incomparable": "Settled here by a person, and not to be compared; no difference",
     "in_progress": "In progress, or too young to be judged; no difference yet",
 }
 
@@ -42,10 +43,15 @@ NEXT = {
     "unsettled": "The receiver has executed it. To settle it with that, so that its run goes on and it is not done again:",
     "differs": "Find out at the receiver which side is right; what is on record here stays as it is:",
     "twice": "Take back at the receiver what is too much. What is on record here:",
+    "incomparable": "Only whoever settled it, or the receiver's own people, can say whether it was executed. What is on record here:",
     "in_progress": "Compare again in some minutes.",
 }
 
 UNFIT = "Its facts are not those that were asked for, so a person must say what happened:"
+UNFIT_RELEASED = (
+    "Its facts are not those that were asked for, and it is released here as not executed: the next attempt executes it again. "
+    "Take it back at the receiver before its run goes on. What is on record here:"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ def print_document(report: Report) -> None:
         "agrees": report.left == 0,
         "differences": report.left,
         "adopted": sum(count for (_, adopted), count in totals.items() if adopted),
+        "incomparable": totals.get(("incomparable", False), 0),
         "in_progress": totals.get(("in_progress", False), 0),
         "listed": [
             {"effect": one.effect, "executed": one.executed, "unidentified": one.unidentified} for one in report.listed
@@ -131,12 +138,12 @@ def _verdict(left: int, in_progress: int) -> str:
 
 def _show_kind(console: Console, scratch: Scratch, kind: str, heading: str, fix: str) -> None:
     rows = [finding for _, finding in islice(scratch.findings(kind), SHOWN + 1)]
-    console.print(Text(heading, "yellow" if kind == "in_progress" else "bold red"))
+    console.print(Text(heading, "bold red" if kind in DIFFERENCES else "yellow"))
     for finding in rows[:SHOWN]:
         show.show_block(
             console,
-            finding["key"] or finding["effect"],
-            *_why(finding),
+            words.line(finding["key"] or finding["effect"]),
+            *map(words.line, _why(finding)),
             f"here: {', '.join(_here(finding))}",
             f"there: {', '.join(_there(finding))}",
         )
@@ -145,10 +152,13 @@ def _show_kind(console: Console, scratch: Scratch, kind: str, heading: str, fix:
     fit = [finding for finding in rows[:SHOWN] if not (kind == "unsettled" and finding["differences"])]
     if fit:
         _show_next(console, NEXT[kind], _commands(kind, fit, fix))
-    if unfit := [finding for finding in rows[:SHOWN] if finding not in fit]:
+    unfit = [finding for finding in rows[:SHOWN] if finding not in fit]
+    if open_keys := [quote(one["key"]) for one in unfit if one["state"] != "released"]:
         _show_next(
-            console, UNFIT, [f"counterfoil effects resolve {quote(f['key'])} --happened JSON --as NAME" for f in unfit]
+            console, UNFIT, [f"counterfoil effects resolve {key} --happened JSON --as NAME" for key in open_keys]
         )
+    if released := [quote(one["key"]) for one in unfit if one["state"] == "released"]:
+        _show_next(console, UNFIT_RELEASED, [f"counterfoil effects show {key}" for key in released])
     console.print()
 
 
@@ -156,7 +166,7 @@ def _show_adopted(console: Console, scratch: Scratch, count: int) -> None:
     console.print(Text(f"Adopted ({count}): settled with what the receiver executed", "green"))
     rows = [finding for _, finding in islice(scratch.findings("unsettled", adopted=True), SHOWN)]
     for finding in rows:
-        console.print(Text(f"  {finding['key']}: {', '.join(_there(finding))}"), soft_wrap=True)
+        console.print(Text(f"  {words.line(finding['key'])}: {', '.join(_there(finding))}"), soft_wrap=True)
     if count > SHOWN:
         console.print(f"These are the first {SHOWN}; --json has them all.")
     if ready := dict.fromkeys(thread_id for finding in rows for thread_id in finding.get("ready", ())):
@@ -167,7 +177,7 @@ def _show_adopted(console: Console, scratch: Scratch, count: int) -> None:
 def _show_next(console: Console, what: str, commands: list[str]) -> None:
     console.print(Text(what))
     for command in commands:
-        console.print(Text(f"  {command}", "bold"), soft_wrap=True)
+        console.print(Text(f"  {words.line(command)}", "bold"), soft_wrap=True)
 
 
 def _commands(kind: str, findings: list[dict[str, Any]], fix: str) -> list[str]:

@@ -113,6 +113,7 @@ def test_what_was_paid_once_and_recorded_agrees(cli: Cli, filed: Make, control: 
         "agrees": True,
         "differences": 0,
         "adopted": 0,
+        "incomparable": 0,
         "in_progress": 0,
         "listed": [
             {"effect": "pay", "executed": 1, "unidentified": 0},
@@ -356,6 +357,91 @@ def test_an_execution_of_something_else_is_not_adopted(
 
     assert pay_of(journal, claim).state == "in_doubt"
     assert f"  counterfoil effects resolve {pay_of(journal, claim).key} --happened JSON --as NAME\n" in said.stdout
+
+
+def test_a_released_effect_that_was_executed_with_other_facts_is_to_be_taken_back(
+    cli: Cli, filed: Make, control: SandboxControl, change: Callable[..., None], journal: Journal
+) -> None:
+    """A person cannot resolve what is released, so nobody is told to."""
+    claim = in_doubt(cli, filed, control)
+    key = pay_of(journal, claim).key
+    cli("effects", "resolve", key, "--nothing-happened", "--as", "operator-3")
+    change(claim, amount=1)
+
+    said = cli("reconcile", *FIX, code=1).stdout
+
+    assert pay_of(journal, claim).state == "released"
+    assert "Take it back at the receiver before its run goes on" in " ".join(said.split())
+    assert f"  counterfoil effects show {key}\n" in said
+    assert "--happened" not in said
+
+
+def test_a_payment_taken_back_in_part_differs_by_what_is_left(
+    cli: Cli, filed: Make, change: Callable[..., None]
+) -> None:
+    change(paid(cli, filed), amount_reversed=1839_99)
+
+    [finding] = cli("reconcile", *NOW, "--json", code=1).document["findings"]
+
+    assert (finding["kind"], finding["differences"]) == ("differs", [{"field": "amount", "here": 1840_00, "there": 1}])
+
+
+@pytest.mark.parametrize("ahead_h", [2, 24 * 3650])
+def test_a_receiver_whose_clock_is_ahead_does_not_put_off_what_is_found(
+    cli: Cli, filed: Make, control: SandboxControl, change: Callable[..., None], journal: Journal, ahead_h: int
+) -> None:
+    claim = in_doubt(cli, filed, control)
+    change(claim, created=int(datetime.now(UTC).timestamp()) + ahead_h * 3600)
+    with journal.store.transaction("test.claim") as tx:
+        tx.all("update effects set state = 'claimed' where key = :key", key=pay_of(journal, claim).key)
+    expire_leases(journal)
+
+    assert found(cli("reconcile", "--json", code=1)) == [("unsettled", "claimed")]
+    assert cli("reconcile", *FIX, "--json").document["adopted"] == 1
+
+
+def test_a_message_that_a_person_settled_without_an_id_is_incomparable_and_no_difference(
+    cli: Cli, filed: Make, control: SandboxControl, journal: Journal
+) -> None:
+    """Mail lists no keys, and has no look-up by one: the message may be there under an id that nobody here knows."""
+    claim = submitted(cli, filed)
+    control.fault("emails", "drop_after", match=claim.claim_id, times=3)
+    cli("approve", approval_of(cli, claim), *AS, code=4)
+    [record] = [one for one in journal.effects.list(thread_id=claim.thread_id) if one.effect == "notify"]
+    cli("effects", "resolve", record.key, "--happened", '"the claimant has it"', "--as", "operator-3")
+
+    said = cli("reconcile", *NOW, "--json").document
+
+    assert (said["agrees"], said["differences"], said["incomparable"]) == (True, 0, 1)
+    [finding] = said["findings"]
+    assert (finding["kind"], finding["key"]) == ("incomparable", record.key)
+    assert "without the receiver's id" in finding["why"]
+    assert f"  counterfoil effects show {record.key}\n" in cli("reconcile", *NOW).stdout
+
+
+def test_what_a_receiver_says_does_not_steer_the_terminal(cli: Cli, filed: Make, sandbox: ForkedSandbox) -> None:
+    paid(cli, filed)
+    client = stripe.StripeClient("sk_test_1", base_addresses={"api": sandbox.url}, max_network_retries=0)
+    metadata = {"claim_id": "else", "counterfoil_key": "\x1b[31mRED\x1b]0;t\x07\n$(reboot)\u202e"}
+    client.v1.transfers.create({"amount": 1, "currency": "eur", "destination": "acct_else", "metadata": metadata})
+
+    said = cli("reconcile", *NOW, code=1).stdout
+
+    assert not {one for one in said if not one.isprintable()} - {"\n"}
+    assert "\\x1b[31mRED" in said
+
+
+@pytest.mark.parametrize("odd", [{"metadata": None}, {"created": "2026"}, {"amount": None}, {"currency": None}])
+def test_a_list_that_cannot_be_read_is_no_difference_and_nothing_is_fixed(
+    cli: Cli, filed: Make, control: SandboxControl, change: Callable[..., None], journal: Journal, odd: dict[str, Any]
+) -> None:
+    claim = in_doubt(cli, filed, control)
+    change(paid(cli, filed), **odd)
+
+    said = cli("reconcile", *FIX, "--json", code=4)
+
+    assert said.document.keys() == {"error"}
+    assert pay_of(journal, claim).state == "in_doubt"
 
 
 def test_one_key_executed_twice_is_found(cli: Cli, filed: Make, control: SandboxControl, journal: Journal) -> None:

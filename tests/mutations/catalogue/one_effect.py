@@ -127,14 +127,6 @@ ONE_EFFECT = (
         "A request that was made twice reaches the receiver under two keys.",
     ),
     Mutation(
-        "an effect in doubt gets no new key",
-        RESOLVING,
-        'if record.state in ("claimed", "in_doubt"):',
-        "if record is None:",
-        (REISSUE + "test_an_effect_in_doubt_gets_no_new_key",),
-        "Two keys for a call that may have happened are two effects.",
-    ),
-    Mutation(
         "what happened is not tried again",
         RESOLVING,
         'if record.state == "settled" and record.declined is None:',
@@ -285,7 +277,7 @@ ONE_EFFECT = (
         "no policy of the graph's around an effect",
         "graph/checks.py",
         "    if under_policy:\n",
-        "    if builder is None:\n",
+        "    if where is None:\n",
         (SLOT_TESTS + "test_an_effect_takes_no_policy_of_the_graph",),
         "LangGraph runs the node again, or answers it from a cache that all threads share.",
     ),
