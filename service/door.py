@@ -40,7 +40,7 @@ from checkpointing.errors import (
 )
 from checkpointing.notes import note_submission
 from checkpointing.waking import submitters
-from graph.asks import Decide, Start, is_plain, read_ask
+from graph.asks import Ask, Decide, Start, is_plain, read_ask
 from nodes.principal import identity_of
 from service.agent_server import AgentServer
 
@@ -64,6 +64,12 @@ STATUS: dict[type[CounterfoilError], int] = {
     StoreUnreachable: 503,
 }
 """What the client is told; the error's own words come with it."""
+
+
+DECISION = (
+    'a decision is {"resume": {"approval": ID, "type": "approve" or "reject", "payload_hash": HASH}}, with ID and HASH as the question '
+    'shows them; "edit" takes a "payload" too'
+)
 
 
 def make_auth(server: AgentServer) -> Auth:
@@ -138,11 +144,24 @@ def admit_run(journal: Journal, principal: str, value: Mapping[str, Any]) -> Non
     for given in (kwargs.get("config", {}).get("configurable"), kwargs.get("context")):
         if own := sorted(key for key in given or {} if key.startswith(OURS)):
             raise InputRefused(f"a client may not set {', '.join(own)}")
-    ask = read_ask(_command(kwargs["command"]) if kwargs.get("command") else kwargs.get("input"))
+    ask = _ask(kwargs)
     if isinstance(ask, Start):
         note_submission(journal.store, thread_id, principal=principal, digest=sha256(ask.input, what="input"))
     elif isinstance(ask, Decide):
         _decide(journal, ask, thread_id, principal)
+
+
+def _ask(kwargs: Mapping[str, Any]) -> Ask:
+    """Return what is asked, refused in words that a client of HTTP can act on."""
+    if not kwargs.get("command"):
+        return read_ask(kwargs.get("input"))
+    command = _command(kwargs["command"])
+    if command.update or command.goto:
+        raise InputRefused("a run takes no update and no goto: they would change what was recorded")
+    try:
+        return read_ask(command)
+    except DecisionInvalid as refused:
+        raise DecisionInvalid(f"the resume names no approval, or is malformed: {DECISION}") from refused
 
 
 def _command(given: Any) -> Command[Any]:
@@ -155,9 +174,9 @@ def _command(given: Any) -> Command[Any]:
 def _decide(journal: Journal, ask: Decide, thread_id: str, principal: str) -> None:
     for one in ask.answers:
         if one.approval_id is None:
-            raise DecisionInvalid(f"the answer to interrupt {one.interrupt_id!r} names no approval")
+            raise DecisionInvalid(f"the answer to interrupt {one.interrupt_id!r} names no approval; {DECISION}")
         if not is_plain(one.approval_id):  # a question that Postgres does not take
-            raise DecisionInvalid(f"{one.approval_id!r:.80} is no approval's id")
+            raise DecisionInvalid(f"{one.approval_id!r:.80} is no approval's id; {DECISION}")
         if journal.approvals.get(one.approval_id).thread_id != thread_id:
             raise UnknownApproval(f"thread {thread_id!r} has no approval {one.approval_id!r}")
     with journal.store.reading() as tx:

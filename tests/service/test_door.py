@@ -137,10 +137,12 @@ def test_a_thread_has_one_input(journal: Journal) -> None:
     ],
 )
 def test_what_a_run_may_not_bring_is_named(journal: Journal, asks: Any, error: type[CounterfoilError]) -> None:
-    with pytest.raises(error):
+    with pytest.raises(error) as told:
         admit_run(journal, "ada", run(**asks))
 
     assert journal.audit.entries(THREAD) == []
+    assert "fork(" not in str(told.value), "a client of HTTP has no functions of ours"
+    assert error is not DecisionInvalid or '{"resume": {"approval": ID' in str(told.value)
 
 
 def test_an_approval_is_answered_on_its_own_thread(journal: Journal, asked: Approval) -> None:
