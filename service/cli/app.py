@@ -132,12 +132,13 @@ def _audit() -> typer.Typer:
 
 
 def _sandbox() -> typer.Typer:
-    """Return `sandbox`, a command that has another one: `sandbox later`."""
+    """Return `sandbox`, a command that has others: `sandbox later`, `sandbox fault`."""
     text = _help_of(sandbox.sandbox)
     group = _group("sandbox", text)
     group.info.no_args_is_help = False
     group.callback(invoke_without_command=True, help=text)(sandbox.sandbox)
     _add(group, "later", sandbox.later)
+    _add(group, "fault", sandbox.fault)
     return group
 
 

@@ -1,10 +1,10 @@
-"""The commands about the sandbox: running it, and letting happen to a claim what its `later.json` says."""
+"""The commands about the sandbox: running it, making it misbehave, and letting happen to a claim what its `later.json` says."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from tools.claim_file import ClaimFile, load_claim_file
 from tools.claim_models import EstimateLine, Record
 from tools.claims_system import ClaimsSystem
 from tools.sandbox import SandboxControl, serve
+from tools.sandbox.faults import At, Kind
 
 
 class SandboxUnusable(Refused, OSError):
@@ -55,7 +56,7 @@ def sandbox(
     """
     Run the outside world on one port: a payment provider, a mail service, a ticket desk, a chat and the carrier's claims system.
 
-    It counts the money that moved and misbehaves when told to. It runs until Ctrl-C and keeps everything in its file. The other
+    It counts the money that moved and misbehaves when told to (`counterfoil sandbox fault`). It runs until Ctrl-C and keeps everything in its file. The other
     commands find it where it listens by default. With --load every claim is filed for the thread `claim-ID`, and can be submitted for that
     thread only; without it `counterfoil submit` files the claim itself.
 
@@ -105,6 +106,36 @@ def later(
             typer.echo(f"the estimate of claim {claim_id} is {words.money(claim.total, claim.currency)} now")
     except Rejected as refused:
         raise ClaimNotThere(f"{refused}; submit claim {claim_id} first") from refused
+
+
+@ending
+def fault(
+    context: typer.Context,
+    at: Annotated[At, typer.Argument(metavar="AT", help="Where: " + ", ".join(get_args(At)) + ".")],
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="What: " + ", ".join(get_args(Kind)) + ".")],
+    match: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only calls that have this text in them, such as a claim's id.")
+    ] = None,
+    times: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many calls it hits.")] = 1,
+) -> None:
+    """
+    Make the running sandbox misbehave at the next calls that write.
+
+    `drop_before` and `drop_after` break the connection before or after the call was executed, so that its answer is lost; `hold_before` and
+    `hold_after` keep the caller waiting; `error_500` and `error_500_after` answer 500 without and after executing it; `rate_limit` answers
+    429; `forget_key` executes a known key again; `old_answer` answers another request
+    under a known key with the first answer, in place of a refusal.
+
+    An effect calls three times before it gives up, so a payment in doubt takes --times 3.
+
+    Example: counterfoil sandbox fault transfers drop_after --match 0042 --times 3
+    """
+    settings = settings_of(context)
+    SandboxControl(settings.claims_url, settings.timeout_seconds).fault(at, kind, match=match, times=times)
+    calls = "call" if times == 1 else f"{times} calls"
+    typer.echo(
+        f"the next {calls} that {'writes' if times == 1 else 'write'} to {at}{f' with {match!r} in it' if match else ''}: {kind}"
+    )
 
 
 def _later(path: Path) -> Later:

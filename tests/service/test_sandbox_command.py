@@ -12,7 +12,7 @@ import pytest
 from tests.service.conftest import EXAMPLES, in_process
 from tools.claim_file import load_claim_file
 from tools.claims_system import ClaimsSystem
-from tools.sandbox import SandboxProcess
+from tools.sandbox import SandboxControl, SandboxProcess
 
 
 def test_it_serves_and_has_the_claims_that_were_loaded(tmp_path: Path) -> None:
@@ -71,6 +71,16 @@ def test_later_without_a_plan_or_a_sandbox_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "later.json").write_text('{"burn": true}')
     assert "is neither" in nowhere("sandbox", "later", "x", "--claims", str(tmp_path), code=2).line
+
+
+def test_a_fault_is_ordered_at_the_running_sandbox(control: SandboxControl, sandbox: SandboxProcess) -> None:
+    cli = in_process({"COUNTERFOIL_CLAIMS_URL": sandbox.url})
+    said = cli("sandbox", "fault", "claims", "error_500", "--match", "none-7", "--times", "2").stdout
+
+    assert said == "the next 2 calls that write to claims with 'none-7' in it: error_500\n"
+    [ordered] = control.faults()
+    assert [ordered[name] for name in ("at", "kind", "match", "times")] == ["claims", "error_500", "none-7", 2]
+    assert "'moon' is not one of" in cli("sandbox", "fault", "moon", "error_500", code=2).stderr
 
 
 def test_a_folder_without_claims_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
