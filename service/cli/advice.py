@@ -4,6 +4,7 @@ What a run waits for, and the exact command that takes it on.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any
@@ -98,8 +99,8 @@ def _parked(run: Run, at: Situation) -> Advice:
 
 
 def _decisions(one: Approval) -> list[str]:
-    """Return a command for every kind of decision that is taken; an edit gives the whole payload anew."""
-    given = {"approve": "", "reject": "", "edit": " --payload JSON"}
+    """Return a command for every kind of decision that is taken; an edit gives the whole payload anew, here as it is asked."""
+    given = {"approve": "", "reject": "", "edit": f" --payload {quote(json.dumps(one.payload, ensure_ascii=False))}"}
     return [f"counterfoil {kind} {one.id} --as NAME{more}" for kind, more in given.items() if kind in one.allowed]
 
 

@@ -108,10 +108,10 @@ def edit(
     """
     Approve something else than what is asked, and carry the run on.
 
-    The payload is given whole, with the keys of the one that is asked; `counterfoil approvals --json` has it. Amounts are in minor
+    The payload is given whole, with the keys of the one that is asked; `counterfoil show ID` has it ready to be changed. Amounts are in minor
     units: 100000 is 1000.00.
 
-    Example: counterfoil edit apr_7407 --as adjuster-17 --payload '{"claim_id": "0042", "amount": 100000, "currency": "EUR", "payee": "acct_1"}'
+    Example: counterfoil edit apr_74071e3af07eb10a318c --as adjuster-17 --payload '{"claim_id": "0042", "amount": 100000, "currency": "EUR", "payee": "acct_1"}'
     """
     given = read_json(payload, option="--payload")
     if not isinstance(given, dict):

@@ -94,6 +94,10 @@ def payload(shown: Any) -> list[str]:
     """Return what is to be approved, a line a fact, with an amount as money; nothing is cut, since all of it is approved."""
     if not isinstance(shown, Mapping):
         return [line(str(shown))]
+    if calls := _tool_calls(shown):
+        return [
+            text for name, arguments in calls for text in (name, *(f"  {k}: {v}" for k, v in _facts(arguments).items()))
+        ]
     return [f"{name}: {fact}" for name, fact in _facts(shown).items()]
 
 
@@ -157,6 +161,18 @@ def decided(one: Approval) -> list[str]:
     decision = one.decision or {}
     changed = edited(one.payload, decision.get("payload")) if decision.get("type") == "edit" else []
     return [*changed, *([f"reason: {line(str(decision['reason']))}"] if decision.get("reason") else [])]
+
+
+def _tool_calls(shown: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the tools that an agent asks about and their arguments, of either mode of LangChain's HumanInTheLoopMiddleware."""
+    asked = [shown] if shown.get("type") == "tool_approval" else shown.get("action_requests")
+    if not isinstance(asked, list):
+        return []
+    return [
+        (str(one["name"]), one["args"])
+        for one in asked
+        if isinstance(one, Mapping) and "name" in one and isinstance(one.get("args"), Mapping)
+    ]
 
 
 def _facts(shown: Mapping[str, Any]) -> dict[str, str]:

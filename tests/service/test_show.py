@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -39,6 +40,7 @@ COMMANDS = (
     "demo",
     "sandbox",
     "sandbox later",
+    "sandbox fault",
     "reconcile",
     "effects list",
     "effects show",
@@ -57,14 +59,16 @@ def test_a_parked_run_shows_what_it_waits_for_and_the_next_command(cli: Cli, fil
     lines = said.stdout.splitlines()
     assert lines[0] == f"{claim.thread_id} is parked (approval)"
     assert any("payout: waits for a decision" in line for line in lines)
-    approval = approval_of(cli, claim)
-    assert lines[-3:] == [
-        f"  counterfoil approve {approval} --as NAME",
-        f"  counterfoil reject {approval} --as NAME",
-        f"  counterfoil edit {approval} --as NAME --payload JSON",
+    (asked,) = cli("approvals", "--json").document
+    assert lines[-3:-1] == [
+        f"  counterfoil approve {asked['id']} --as NAME",
+        f"  counterfoil reject {asked['id']} --as NAME",
     ]
+    edit = shlex.split(lines[-1])
+    assert edit[:-1] == ["counterfoil", "edit", asked["id"], "--as", "NAME", "--payload"]
+    assert json.loads(edit[-1]) == asked["payload"], "ready to be changed"
     assert "starts" not in said.stdout
-    assert max(len(line) for line in lines) <= 100
+    assert max(len(line) for line in lines[:-1]) <= 100
 
 
 def test_a_finished_run_shows_every_step_with_its_effects_and_its_approval(cli: Cli, filed: Make) -> None:
@@ -285,6 +289,26 @@ def test_the_help_of_a_command_has_an_example(command: str) -> None:
 
     assert f"Example: counterfoil {command.removesuffix(' list')}" in said
     assert f"Usage: counterfoil {command} " in said
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {
+            "type": "tool_approval",
+            "tool_call_id": "c",
+            "name": "pay",
+            "args": {"claim_id": "0042"},
+            "description": "long",
+        },
+        {
+            "action_requests": [{"name": "pay", "args": {"claim_id": "0042"}, "description": "long"}],
+            "review_configs": [{"action_name": "pay", "allowed_decisions": ["approve"]}],
+        },
+    ],
+)
+def test_an_agents_question_is_its_tools_and_their_arguments(asked: dict[str, Any]) -> None:
+    assert words.payload(asked) == ["pay", "  claim_id: 0042"]
 
 
 @pytest.mark.parametrize(
