@@ -45,7 +45,7 @@ def claim(sandbox: SandboxProcess) -> Callable[[], str]:
         example, claim_id = load_claim_file(EXAMPLES / "0042" / "claim.json"), f"as-{next(NUMBERS)}"
         filed = example.claim.model_copy(update={"id": claim_id, "policy_number": f"P-{claim_id}"})
         policy = example.policy.model_copy(update={"number": f"P-{claim_id}"})
-        ClaimsSystem(sandbox.url, 30).file(filed, policy, reference=claim_id)
+        ClaimsSystem(sandbox.url, 30).file(filed, policy, reference=f"claim-{claim_id}")  # as `sandbox --load` does
         return claim_id
 
     return file
