@@ -41,7 +41,7 @@ THE_WORLD_OUTSIDE = (
     Mutation(
         "what is young is not judged",
         RECONCILE,
-        "return self.journal.store.now_ms() - to_ms(at) < duration_ms(self.grace)",
+        "return abs(self.journal.store.now_ms() - to_ms(at)) < duration_ms(self.grace)",
         "return False",
         (COMPARED + "test_what_was_settled_just_now_is_not_missing_yet",),
         "What the receiver does not list yet is reported as missing.",
