@@ -21,7 +21,7 @@ NAMING = {"transaction", "_end", "_fenced"}
 """What takes a transaction's name: `Store.transaction`, and the two that hand it on."""
 HANDING_ON = {("runs.py", "_end"), ("savers.py", "_transaction")}
 FOLDER_READS = {"exists", "size", "cat_file"}
-CLIENTS = {"chat.py", "claims_system.py", "messages.py", "payments.py", "tickets.py"}
+CLIENTS = {"chat.py", "claims_system.py", "messages.py", "payments.py", "tickets.py", "transfers.py"}
 """The modules of `tools` that talk to a receiver; the calls of each stand in `CALLS`."""
 
 

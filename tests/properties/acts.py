@@ -92,6 +92,8 @@ def stand_still() -> None:
     """Stop until somebody lets this process go on, holding nothing that others wait for."""
     with AT_WORK:
         os.kill(os.getpid(), signal.SIGSTOP)
+        # The other threads stop a moment after this one has asked for it; until then none may begin a transaction.
+        threading.Event().wait(0.05)
 
 
 def attempts_of(folder: Path, number: int) -> list[Attempt]:
