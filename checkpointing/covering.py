@@ -25,6 +25,7 @@ from checkpointing.waking import submitters, wake
 
 GET = "select * from approvals where id = :id"
 GET_SHARED = GET + " for share"
+GET_LOCKED = GET + " for update"
 LATER = """
 select id from approvals where thread_id = :thread_id and node = :node and name = :name and visit > :visit and state in ('decided', 'expired') limit 1
 """
@@ -87,7 +88,8 @@ def withdraw(store: Store, approval_id: str, *, principal: str | None, reason: s
     """
     principal = named(principal, f"withdrawing approval {approval_id!r} needs a principal: who takes it back?")
     with store.transaction("approval.withdraw") as tx:
-        _check_may_withdraw(tx, existing(tx, approval_id), principal)
+        # Under the row's lock: a decision that commits meanwhile is another's to take back than the question was.
+        _check_may_withdraw(tx, existing(tx, approval_id, sql=GET_LOCKED), principal)
         row = tx.one(WITHDRAW, id=approval_id, principal=principal, why=storable(reason))
         used = tx.one(USED_BY, id=approval_id)
         if row is None or used:
@@ -116,14 +118,14 @@ def check_principal(tx: Tx, approval: Approval, principal: str | None) -> None:
         raise NotAllowed(f"{who!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
 
 
-def existing(tx: Tx, approval_id: str) -> Approval:
+def existing(tx: Tx, approval_id: str, *, sql: str = GET) -> Approval:
     """
     Return the approval with this id.
 
     Raises:
         UnknownApproval: there is none.
     """
-    row = tx.one(GET, id=approval_id)
+    row = tx.one(sql, id=approval_id)
     if row is None:
         raise UnknownApproval(f"there is no approval {approval_id!r}; see counterfoil approvals")
     return approval_from(row)

@@ -12,6 +12,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
 from checkpointing import Journal, Run
+from checkpointing.approvals import DECIDE
 from checkpointing.errors import (
     AlreadyDecided,
     ApprovalExpired,
@@ -24,6 +25,7 @@ from checkpointing.errors import (
 from graph import DurableGraph, DurableState, answer, approve, durable, edit, reject, thread
 from nodes import approval_node, effect_node
 from tests.support.bank import Bank
+from tests.support.blocked import Peer
 from tests.support.clock import MovingClock
 
 THREAD = thread("claim-0042")
@@ -188,6 +190,21 @@ def test_a_reject_is_not_taken_back(world: World) -> None:
         world.journal.approvals.withdraw(question.value["id"], principal="adjuster-17")
 
     assert world.journal.approvals.get(question.value["id"]).state == "decided"
+
+
+def test_who_submitted_does_not_take_back_what_is_being_decided(opened: Any, tmp_path: Path) -> None:
+    """The question was theirs when they looked, and is rejected by the time they write."""
+    journal = opened()
+    world = World(journal, tmp_path, approvers=("boss",))
+    question = world.graph.invoke({"amount": 5}, thread("claim-0042", principal="intake"))["__interrupt__"][0]
+    approval_id = question.value["id"]
+    with journal.store.transaction("approval.decide") as tx:
+        tx.one(DECIDE, id=approval_id, decision='{"type": "reject"}', decided_by="boss")
+        taker = Peer(journal, lambda: journal.approvals.withdraw(approval_id, principal="intake"))
+        taker.until_blocked()
+
+    assert isinstance(taker.error(), DecisionInvalid)
+    assert journal.approvals.get(approval_id).state == "decided"
 
 
 def test_two_nodes_do_not_ask_under_one_name(journal: Journal) -> None:
