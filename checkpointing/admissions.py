@@ -27,9 +27,13 @@ class Run:
         submission: What the caller named this turn; empty if nothing.
         turn: Which input of the thread this is, from 1; 1 for ever unless the graph takes turns.
         attempts: Starts since the last new checkpoint.
+        tries: As attempts, but those that were given back are counted too; the wait before the next grows with it.
         resumes: Starts that took over from a worker that died, over the run's whole life.
+        steps: Supersteps of this turn.
         graph: The name of the graph it belongs to; empty for one without a name.
         head: The checkpoint it stood at when it was last started; `None` before the first start.
+        admitted_at: When this turn was admitted; `created_at` is when the first one was.
+        due_at: When a worker is to look at it; `None` while only an event can carry it on.
     """
 
     thread_id: str
@@ -41,12 +45,16 @@ class Run:
     submission: str
     turn: int
     attempts: int
+    tries: int
     resumes: int
+    steps: int
     head: str | None
     submitted_by: str | None
     graph: str
     created_at: datetime
     updated_at: datetime
+    admitted_at: datetime
+    due_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +92,14 @@ def run_from(row: Row) -> Run:
         submission=row["submission"],
         turn=row["turn"],
         attempts=row["attempts"],
+        tries=row["tries"],
         resumes=row["resumes"],
+        steps=row["steps"],
         head=row["head"],
         submitted_by=row["submitted_by"],
         graph=row["graph"],
         created_at=from_ms(row["created_ms"]),
         updated_at=from_ms(row["updated_ms"]),
+        admitted_at=from_ms(row["admitted_ms"]),
+        due_at=None if row["due_ms"] is None else from_ms(row["due_ms"]),
     )

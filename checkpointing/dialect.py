@@ -30,6 +30,11 @@ class Dialect:
     name: str
     database_clock: bool
 
+    @property
+    def dispatches(self) -> bool:
+        """Whether the engine has a queue of jobs beside the journal."""
+        return self.name == "postgres"
+
     def translate(self, sql: str) -> str:
         """Return the common *sql* as this engine's driver takes it."""
         return _translate(self.name, self.database_clock, sql)

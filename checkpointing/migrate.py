@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 
+from checkpointing import queue_schema
 from checkpointing.errors import JournalUnusable, SchemaTooNew
 from checkpointing.postgres import PostgresEngine
 from checkpointing.store import Store, Tx
@@ -58,6 +59,9 @@ def migrate(store: Store) -> None:
         with store.transaction("schema.migrate") as tx:
             if _version(tx) < migration.version:
                 _apply(tx, migration)
+    if store.dialect.dispatches:
+        with store.transaction("schema.queue") as tx:
+            queue_schema.install(tx)
     _refuse_newer(store)
 
 

@@ -55,8 +55,10 @@ class PostgresEngine:
         """
         self.place = _place(url)
         self.url = url
+        self.options: dict[str, Any] = {"connect_timeout": CONNECT_S}
         try:
-            psycopg.connect(url, connect_timeout=CONNECT_S).close()
+            with psycopg.connect(url, **self.options) as connection:
+                self.behind_proxy = _behind_proxy(connection)
         except psycopg.Error as error:
             said = "no such host" if "resolve host" in str(error) else _first_line(error)
             kind = JournalUnreachable if any(word in said for word in NOBODY_THERE) else JournalUnusable
@@ -67,7 +69,7 @@ class PostgresEngine:
             kwargs={
                 "autocommit": True,
                 "row_factory": dict_row,
-                "connect_timeout": CONNECT_S,
+                **self.options,
                 # A statement that was prepared before a migration fails after it, on every connection that is open.
                 "prepare_threshold": None,
             },
@@ -120,6 +122,12 @@ class PostgresEngine:
         except psycopg.Error as error:
             return _first_line(error)
         return f"no connection to it became free within {WAIT_S:g} s"
+
+
+def _behind_proxy(connection: psycopg.Connection[Any]) -> bool:
+    """Tell whether the process that answers is another than the one which took the connection: a pooling proxy stands between."""
+    row = connection.execute("select pg_backend_pid()").fetchone()
+    return row is None or row[0] != connection.info.backend_pid
 
 
 def _check(connection: psycopg.Connection[DictRow]) -> None:

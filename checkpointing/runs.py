@@ -15,10 +15,13 @@ the lease starts again from the last checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, get_args
 
 from checkpointing.admissions import Admission, Run, RunState, run_from
 from checkpointing.audit import append
+from checkpointing.clock import duration_ms
+from checkpointing.dispatch import enqueue, enqueue_due
 from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThread
 from checkpointing.leases import Lease, check_fence, give_back
 from checkpointing.principals import named
@@ -27,14 +30,16 @@ from checkpointing.text import storable
 
 ADMIT = """
 insert into runs (thread_id, state, input_type, input, input_digest, submission, turn, attempts, resumes, submitted_by,
-    graph, created_ms, updated_ms)
-values (:thread_id, 'admitted', :input_type, :input, :input_digest, :submission, 1, 0, 0, :submitted_by, :graph, :now, :now)
+    graph, created_ms, updated_ms, admitted_ms, due_ms)
+values (:thread_id, 'admitted', :input_type, :input, :input_digest, :submission, 1, 0, 0, :submitted_by, :graph, :now, :now,
+    :now, :now + :delay_ms)
 on conflict (thread_id) do nothing
 returning *
 """
 NEXT_TURN = """
 update runs set state = 'admitted', input_type = :input_type, input = :input, input_digest = :input_digest,
-    submission = :submission, turn = turn + 1, attempts = 0, submitted_by = :submitted_by, updated_ms = :now
+    submission = :submission, turn = turn + 1, attempts = 0, tries = 0, steps = 0, submitted_by = :submitted_by, updated_ms = :now,
+    admitted_ms = :now, due_ms = :now + :delay_ms
 where thread_id = :thread_id and state = 'done'
 returning *
 """
@@ -47,34 +52,47 @@ LOCK = "select * from runs where thread_id = :thread_id for update"
 ALL = "select * from runs where thread_id > :after order by thread_id limit :limit"
 IN_STATE = ALL.replace("where", "where state = :state and")
 START = """
-update runs set state = 'running', reason = null, waits_for = null, updated_ms = :now, head = :head,
+update runs set state = 'running', reason = null, waits_for = null, updated_ms = :now, head = :head, due_ms = :now,
     attempts = case when coalesce(head, '') = :head then attempts + :first else 1 end,
+    tries = case when coalesce(head, '') = :head then tries + :first else 1 end,
     resumes = resumes + case when state = 'running' then :first else 0 end
 where thread_id = :thread_id and state in ('admitted', 'running', 'parked')
 returning *
 """
 PARK = """
-update runs set state = 'parked', reason = :reason, waits_for = :waits_for, error = null, attempts = attempts - 1, updated_ms = :now
+update runs set state = 'parked', reason = :reason, waits_for = :waits_for, error = null, attempts = attempts - 1, updated_ms = :now,
+    due_ms = (select min(expires_ms) from approvals where approvals.thread_id = :thread_id and approvals.state = 'pending')
 where thread_id = :thread_id and state = 'running' returning *
 """
 FINISH = """
-update runs set state = 'done', reason = null, error = null, attempts = 0, updated_ms = :now
+update runs set state = 'done', reason = null, error = null, attempts = 0, tries = 0, updated_ms = :now, due_ms = null
 where thread_id = :thread_id and state = 'running' returning *
 """
 DIE = """
-update runs set state = 'dead', reason = :reason, error = :error, updated_ms = :now
+update runs set state = 'dead', reason = :reason, error = :error, updated_ms = :now, due_ms = null
 where thread_id = :thread_id and state = 'running' returning *
 """
 STAND_BY = """
-update runs set state = 'admitted', error = :error, attempts = attempts - :refund, updated_ms = :now
+update runs set state = 'admitted', error = :error, attempts = attempts - :refund, updated_ms = :now, due_ms = :now + :delay_ms
 where thread_id = :thread_id and state = 'running' and exists
     (select 1 from audit where audit.thread_id = runs.thread_id and audit.event = 'run.start' and audit.actor = :owner)
 returning *
 """
 REDRIVE = """
-update runs set state = 'admitted', reason = null, error = null, attempts = 0, updated_ms = :now
+update runs set state = 'admitted', reason = null, error = null, attempts = 0, tries = 0, updated_ms = :now, due_ms = :now
 where thread_id = :thread_id and state = 'dead' returning *
 """
+
+DUE = """
+select thread_id, due_ms from runs left join leases on leases.name = 'thread:' || runs.thread_id
+where runs.graph = :graph and runs.due_ms <= :now and (leases.owner is null or leases.expires_ms <= :now)
+order by runs.due_ms limit :limit
+"""
+POSTPONE = """
+update runs set error = coalesce(:error, error), due_ms = :now + :delay_ms where thread_id = :thread_id and due_ms <= :now
+"""
+OWN_MS = 5_000
+"""How long workers leave a run alone that was admitted by a caller who means to run it, in milliseconds."""
 
 
 class Runs:
@@ -84,11 +102,11 @@ class Runs:
         """Use *store*."""
         self.store = store
 
-    def admit(self, wanted: Admission) -> Run:
+    def admit(self, wanted: Admission, *, queued: bool = False) -> Run:
         """
         Make sure the thread has a run for this input, and return it in whatever state it is.
 
-        A crash after the commit leaves an admitted run that anybody may advance; admitting the same input again changes nothing.
+        A run that is *queued* is the workers' at once; else whoever admits it means to run it, and workers leave it alone for `OWN_MS`. A crash after the commit leaves an admitted run that anybody may advance; admitting the same input again changes nothing.
 
         Raises:
             InputChanged: the thread, or this very submission of it, has other input.
@@ -105,6 +123,7 @@ class Runs:
                 "submission": wanted.submission,
                 "submitted_by": wanted.submitted_by,
                 "graph": wanted.graph,
+                "delay_ms": 0 if queued else OWN_MS,
             }
             row = tx.one(ADMIT, **values)
             if row is None:
@@ -118,6 +137,8 @@ class Runs:
                         "a new turn begins when it is done"
                     )
             run = run_from(row)
+            if queued:
+                enqueue(tx, run.thread_id, graph=run.graph)
             tx.all(
                 SUBMITTED,
                 thread_id=run.thread_id,
@@ -221,13 +242,50 @@ class Runs:
         """End the run as a dead letter and give the lease back; `redrive` takes it up again."""
         self._end("run.die", lease, thread_id, DIE, reason=reason, error=error)
 
-    def stand_by(self, lease: Lease, thread_id: str, *, error: str | None, refund: bool) -> None:
+    def stand_by(
+        self,
+        lease: Lease,
+        thread_id: str,
+        *,
+        error: str | None,
+        refund: bool,
+        wait: timedelta = timedelta(0),
+    ) -> None:
         """
         Leave the run to whoever advances it next and give the lease back; *refund* gives the attempt back too.
 
-        A run that this lease did not start is left as it is: the answer to the start may have been lost, or the start itself.
+        Workers leave it alone until *wait* is over. A run that this lease did not start is left as it is: the answer to the start may have
+        been lost, or the start itself.
         """
-        self._end("run.stand_by", lease, thread_id, STAND_BY, error=error, refund=int(refund))
+        delay_ms = duration_ms(wait)
+        with self.store.transaction("run.stand_by") as tx:
+            check_fence(tx, lease, to_end=True)
+            values = {"error": error, "refund": int(refund), "delay_ms": delay_ms}
+            if row := tx.one(STAND_BY, thread_id=thread_id, owner=lease.owner, **values):
+                run = run_from(row)
+                enqueue(tx, thread_id, graph=run.graph, delay_ms=delay_ms)
+                kept = {name: value for name, value in values.items() if value is not None}
+                _audit(tx, run, "run.stand_by", actor=lease.owner, **kept)
+            give_back(tx, lease)
+
+    def due(self, graph: str, *, limit: int) -> tuple[str, ...]:
+        """
+        Return up to *limit* threads of the graph of this name that somebody is to look at now, and whom nobody holds; the longest due first.
+
+        They are ready, or their worker is gone, or something on them is overdue. Reads the index of what is due and nothing else.
+        """
+        with self.store.reading() as tx:
+            return tuple(str(row["thread_id"]) for row in tx.all(DUE, graph=graph, limit=limit))
+
+    def enqueue_due(self, graph: str, *, limit: int = 1000) -> int:
+        """Have the queue's workers carry on what is due and has no job, and return how many runs that were; see `due`."""
+        with self.store.transaction("queue.sweep") as tx:
+            return enqueue_due(tx, graph=graph, limit=limit)
+
+    def postpone(self, thread_id: str, *, wait: timedelta, error: str | None = None) -> None:
+        """Have workers leave a run alone that is due and that they could do nothing for; *error* says why, where there is one."""
+        with self.store.transaction("run.postpone") as tx:
+            tx.all(POSTPONE, thread_id=thread_id, error=error, delay_ms=duration_ms(wait))
 
     def redrive(self, thread_id: str, *, principal: str, reason: str = "") -> Run:
         """
@@ -245,6 +303,7 @@ class Runs:
                 run = run_from(_existing(tx, GET, thread_id))
                 raise InputRefused(f"thread {thread_id!r} is {run.state}; only a dead letter is redriven")
             run = run_from(row)
+            enqueue(tx, thread_id, graph=run.graph)
             _audit(tx, run, "run.redrive", actor=principal, reason=storable(reason))
             return run
 

@@ -41,6 +41,7 @@ LEASE = "__counterfoil_lease"
 """Where the config carries the caller's lease. LangGraph stores no key that begins with two underscores."""
 
 HEAD = "select max(checkpoint_id) as head from checkpoints where thread_id = :thread_id and checkpoint_ns = :namespace"
+STEP_DONE = "update runs set steps = steps + 1 where thread_id = :thread_id and state = 'running'"
 FORGET_ERROR = """
 delete from {writes} where thread_id = :thread_id and checkpoint_ns = :namespace and checkpoint_id = :checkpoint_id
     and task_id = :task_id and channel = '__error__'
@@ -170,6 +171,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
         name, configurable, checkpoint_id, finished_task = self._writing.now
         with self.store.transaction(name) as tx:
             _check(tx, configurable, checkpoint_id)
+            if checkpoint_id and not configurable.get("checkpoint_ns"):
+                tx.all(STEP_DONE, thread_id=str(configurable["thread_id"]))
             if finished_task:
                 tx.all(
                     FORGET_ERROR.replace("{writes}", self.writes_table),

@@ -50,6 +50,7 @@ from checkpointing.leases import Heartbeat
 from checkpointing.savers import LEASE
 from checkpointing.text import storable
 from graph.asks import Ask, Decide, Start, read_ask, read_config
+from graph.backoff import Backoff
 from graph.holding import Holding
 from graph.questions import decide, open_foreign
 from graph.snapshots import check_nodes_exist, check_turn, standing
@@ -78,6 +79,7 @@ class Advance:
     Attributes:
         name: What the graph is called, or nothing; a run belongs to the graph of one name.
         attempts: Starts without a new checkpoint before a run is a dead letter.
+        backoff: How long workers leave a run alone after one of them.
         turns: A thread that is done takes further input.
     """
 
@@ -86,6 +88,7 @@ class Advance:
     name: str
     attempts: int
     turns: bool
+    backoff: Backoff
 
     def passes(self, given: object, config: RunnableConfig) -> Generator[Pass, None, None]:
         """
@@ -115,13 +118,26 @@ class Advance:
             raise
         holding.stop()
 
+    def submit(self, given: dict[str, Any], config: RunnableConfig) -> Run:
+        """Admit *given* and leave it to the workers; errors as `passes`."""
+        ask = read_ask(given)
+        if not isinstance(ask, Start):
+            raise InputRefused("submit() takes the input of a run; invoke() takes decisions and advances")
+        thread_id, principal, submission = read_config(config)
+        if self.journal.runs.find(thread_id):
+            self._check_carries(thread_id, config)
+        return self._admit(ask, thread_id, principal, submission, queued=True)
+
+    def _admit(self, ask: Start, thread_id: str, principal: str | None, submission: str, *, queued: bool) -> Run:
+        self._check_input(ask.input)
+        return self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission), queued=queued)
+
     def _accept(self, ask: Ask, config: RunnableConfig, thread_id: str, principal: str | None, submission: str) -> bool:
         """Make what was asked durable, the admission or the decisions; `False` if it was an older submission, repeated late."""
         if not isinstance(ask, Start) or self.journal.runs.find(thread_id):
             self._check_carries(thread_id, config)
         if isinstance(ask, Start):
-            self._check_input(ask.input)
-            run = self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission))
+            run = self._admit(ask, thread_id, principal, submission, queued=False)
             return not (self.turns and submission and submission != run.submission)
         if isinstance(ask, Decide):
             decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)
@@ -256,14 +272,18 @@ class Advance:
             return self._park_in_doubt(holding, run, error.key)
         if isinstance(error, Stop | RunDead):
             return False
-        if isinstance(error, TryAgain | GraphDrained) or not isinstance(error, Exception):
+        if isinstance(error, TryAgain):
+            wait = self.backoff.wait(run.tries)
+            holding.end(lambda: runs.stand_by(lease, thread_id, error=said, refund=True, wait=wait))
+        elif isinstance(error, GraphDrained) or not isinstance(error, Exception):
             holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
         elif isinstance(error, DEAD_AT_ONCE):
             holding.end(lambda: runs.die(lease, thread_id, reason=_words(type(error)), error=said))
         elif run.attempts >= self.attempts:
             holding.end(lambda: runs.die(lease, thread_id, reason="attempts", error=said))
         else:
-            holding.end(lambda: runs.stand_by(lease, thread_id, error=said, refund=False))
+            wait = self.backoff.wait(run.tries)
+            holding.end(lambda: runs.stand_by(lease, thread_id, error=said, refund=False, wait=wait))
         return False
 
     def _park_in_doubt(self, holding: Holding, run: Run, key: str) -> bool:

@@ -14,10 +14,11 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
-from checkpointing import Journal
+from checkpointing import Journal, Run
 from checkpointing.errors import GraphRefused, InputRefused
 from checkpointing.steps import Feed
 from graph.advance import Advance, Compiled, Pass
+from graph.backoff import Backoff
 from graph.checks import check_builder
 from graph.snapshots import output
 
@@ -31,6 +32,7 @@ def durable(
     *,
     turns: bool = False,
     attempts: int = 5,
+    backoff: Backoff | None = None,
     name: str | None = None,
 ) -> DurableGraph:
     """
@@ -42,6 +44,7 @@ def durable(
         journal: where its runs are kept.
         turns: a thread that is done takes further input, each under a submission the caller names.
         attempts: starts without a new checkpoint before a run is a dead letter.
+        backoff: how long workers leave a run alone after an attempt; by default a second, doubled each time, up to five minutes.
         name: what the graph is called. The runs of a named graph are carried on by the graph of that name only.
 
     Raises:
@@ -54,7 +57,9 @@ def durable(
     else:
         check_builder(builder)
         compiled = builder.compile(checkpointer=journal.saver, name=name)
-    return DurableGraph(compiled, journal, Advance(compiled, journal, name or "", attempts, turns))
+    return DurableGraph(
+        compiled, journal, Advance(compiled, journal, name or "", attempts, turns, backoff or Backoff())
+    )
 
 
 def _with_saver(given: Compiled, journal: Journal, name: str | None) -> Compiled:
@@ -138,6 +143,19 @@ class DurableGraph:
                         one.heartbeat.go_on()
         finally:
             await asyncio.shield(run(passes.close))
+
+    def submit(self, given: dict[str, Any], config: RunnableConfig) -> Run:
+        """
+        Admit *given* for the thread in *config* and leave it to the workers; return its run. Repeating it is safe.
+
+        A crash before the commit leaves nothing, one after it a run that a worker takes up. Errors as `invoke` with a mapping.
+        """
+        return self._advance.submit(given, config)
+
+    @property
+    def name(self) -> str:
+        """What the graph is called; empty if it has no name."""
+        return self._advance.name
 
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         """Return LangGraph's snapshot of the thread."""

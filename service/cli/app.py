@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from service.cli import decisions, effects, outside, reconcile, runs, sandbox
+from service.cli import decisions, effects, outside, reconcile, runs, sandbox, worker
 from service.cli.options import Given
 
 HELP = """
@@ -58,6 +58,7 @@ def command_line() -> typer.Typer:
         (runs.show, "show", RUNS),
         (runs.resume, "resume", RUNS),
         (runs.redrive, "redrive", RUNS),
+        (worker.worker, "worker", RUNS),
         (decisions.approvals, "approvals", DECISIONS),
         (decisions.approve, "approve", DECISIONS),
         (decisions.reject, "reject", DECISIONS),

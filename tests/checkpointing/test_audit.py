@@ -16,7 +16,8 @@ from graph import thread
 from tests.support.small_claim import THREAD, act, small_claim
 
 COPY = """
-insert into runs select 'c', state, reason, waits_for, error, input_type, input, input_digest, submission, turn, attempts,
+insert into runs (thread_id, state, reason, waits_for, error, input_type, input, input_digest, submission, turn, attempts,
+    resumes, head, submitted_by, graph, created_ms, updated_ms) select 'c', state, reason, waits_for, error, input_type, input, input_digest, submission, turn, attempts,
     resumes, head, submitted_by, graph, created_ms, updated_ms
 from runs where thread_id = 'a'
 """

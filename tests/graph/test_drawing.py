@@ -38,6 +38,7 @@ def run(**other: Any) -> Run:
     values: dict[str, Any] = {
         "thread_id": "claim-0042", "state": "done", "reason": None, "waits_for": None, "error": None, "input_digest": "", "submission": "",
         "turn": 1, "attempts": 0, "resumes": 0, "head": None, "submitted_by": None, "graph": "", "created_at": at(0), "updated_at": at(0),
+        "tries": 0, "steps": 0, "admitted_at": at(0), "due_at": None,
     }  # fmt: skip
     return Run(**{**values, **other})
 

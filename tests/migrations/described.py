@@ -1,5 +1,5 @@
 """
-The schema of a database in words, one line a column, an index and a check; LangGraph's own tables are left out.
+The schema of a database in words, one line a column, an index and a check; LangGraph's and Procrastinate's own tables are left out.
 
 What it is to be stands in `schema.sqlite.txt` and `schema.postgres.txt`; where a migration changes it, the new one is printed by
 
@@ -39,7 +39,9 @@ def described(journal: Journal, engine: str) -> list[str]:
     """Return the lines that describe the journal's schema, sorted."""
     with journal.store.reading() as tx:
         lines = _postgres(tx) if engine == "postgres" else _sqlite(tx)
-        return sorted(line for table, line in lines if table not in LANGGRAPHS)
+        return sorted(
+            line for table, line in lines if table not in LANGGRAPHS and not table.startswith("procrastinate_")
+        )
 
 
 def _sqlite(tx: Tx) -> Iterator[tuple[str, str]]:

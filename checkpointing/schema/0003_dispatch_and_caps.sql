@@ -1,0 +1,22 @@
+-- Runs: when somebody is to look at the run again (`null`: only when something happens), how often it was begun at one checkpoint, how many
+-- supersteps its turn has taken, when the turn was admitted; and what a dead letter stands at, or who gave it up.
+alter table runs add column due_ms bigint;
+alter table runs add column tries bigint not null default 0;
+alter table runs add column steps bigint not null default 0;
+alter table runs add column admitted_ms bigint not null default 0;
+alter table runs add column dead_step bigint;
+alter table runs add column dead_nodes text;
+alter table runs add column discarded_by text;
+alter table runs add column discarded_why text;
+alter table runs add column discarded_ms bigint;
+update runs set admitted_ms = created_ms;
+update runs set due_ms = updated_ms where state in ('admitted', 'running');
+update runs set due_ms = (select min(expires_ms) from approvals where approvals.thread_id = runs.thread_id and approvals.state = 'pending')
+where state = 'parked';
+create index runs_due on runs (graph, due_ms) where due_ms is not null;
+
+-- Effects: what the call may use of a model's tokens, what came of it, and whether an abandoned claim does no harm.
+alter table effects add column tokens bigint not null default 0;
+alter table effects add column spent_money bigint;
+alter table effects add column spent_tokens bigint;
+alter table effects add column repeatable bigint not null default 0;

@@ -1,0 +1,51 @@
+"""The command `worker`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import structlog
+import typer
+
+from service.cli.exits import ending
+from service.cli.options import settings_of
+from service.logs import write_logs
+from service.wiring import wired
+from service.worker.draining import Draining
+from service.worker.signals import drained_by_signals
+from service.worker.work import work
+
+log = structlog.get_logger("counterfoil.worker")
+
+
+@ending
+def worker(
+    context: typer.Context,
+    concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many runs at a time.")] = 4,
+    drain_s: Annotated[
+        float,
+        typer.Option(
+            "--drain", metavar="SECONDS", min=0, help="How long a drain may take before the process ends all the same."
+        ),
+    ] = 30,
+    as_json: Annotated[bool, typer.Option("--json", help="Log one JSON document a line.")] = False,
+) -> None:
+    """
+    Carry runs on: what was submitted, decided, left behind by a worker that died, or is overdue.
+
+    Start as many as you like. On SQLite they share one file on one machine; on Postgres any number of machines. It logs to stderr and runs
+    until it is asked to end.
+
+    SIGTERM (or Ctrl-C) drains it: every run finishes the step it is in and is given back, at the cost of no attempt; then the process ends,
+    with exit code 0. A second one ends it at once, and so does a drain that takes longer than --drain (exit code 75): that is a crash, which loses
+    nothing and costs each run that was under way one attempt.
+
+    Example: counterfoil worker --concurrency 8
+    """
+    write_logs(as_json=as_json)
+    settings, draining = settings_of(context), Draining()
+    with drained_by_signals(draining, within=timedelta(seconds=drain_s)), wired(settings) as app:
+        log.info("worker_started", journal=settings.place, concurrency=concurrency)
+        work([app.graph], concurrency=concurrency, draining=draining)
+        log.info("worker_ended")

@@ -1,0 +1,81 @@
+"""
+A worker's life: it takes up what is ready, whose worker is gone, or what is overdue, until it is asked to end.
+
+    start ──▶ working ──SIGTERM──▶ draining ──▶ ended
+                 │                     │ a second SIGTERM, or too long
+                 └──── SIGKILL ────────┴──▶ gone: leases expire, and other workers carry its runs on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import structlog
+
+from checkpointing import Journal
+from checkpointing.errors import GraphRefused
+from checkpointing.postgres import PostgresEngine
+from graph import DurableGraph
+from service.worker.advancing import Advanced, advance
+from service.worker.draining import Draining
+from service.worker.jobs import Rhythm, process_jobs
+from service.worker.polling import poll
+
+log = structlog.get_logger("counterfoil.worker")
+
+POLL_S = 0.25
+"""How often a worker asks a SQLite file for what is due, in seconds."""
+
+
+def work(
+    graphs: Sequence[DurableGraph],
+    *,
+    concurrency: int = 4,
+    draining: Draining | None = None,
+    told: Callable[[Advanced], None] | None = None,
+    rhythm: Rhythm | None = None,
+    poll_s: float = POLL_S,
+) -> None:
+    """
+    Carry the runs of *graphs* on, all of one journal and each of a name of its own, until draining is asked and the last one has stopped.
+
+    Args:
+        graphs: what this worker can carry on; runs of other graphs are left to other workers.
+        concurrency: how many runs it carries on at a time.
+        draining: what asks it to end; without it only the process's end does.
+        told: is called after each advance; by default it is logged.
+        rhythm: how often it looks by itself, where it works with a queue.
+        poll_s: how often it looks, in seconds, where it works without.
+
+    Raises:
+        GraphRefused: the graphs are of several journals, or two of one name.
+    """
+    journal, by_name = _checked(graphs)
+    tell, end = told or logged, draining or Draining()
+
+    def carry_on(thread_id: str) -> None:
+        tell(advance(by_name, journal, thread_id, end))
+
+    if isinstance(engine := journal.store.engine, PostgresEngine):
+        process = partial(process_jobs, engine=engine, rhythm=rhythm or Rhythm())
+    else:
+        process = partial(poll, every_s=poll_s)
+    process(journal, graphs=list(by_name), carry_on=carry_on, draining=end, concurrency=concurrency)
+
+
+def logged(one: Advanced) -> None:
+    """Log one advance."""
+    quiet = one.outcome in ("busy", "gone")
+    say = log.debug if quiet else log.warning if one.outcome in ("dead", "lost", "refused", "away") else log.info
+    say("run_advanced", thread=one.thread_id, outcome=one.outcome, said=one.said, ms=round(one.seconds * 1000))
+
+
+def _checked(graphs: Sequence[DurableGraph]) -> tuple[Journal, dict[str, DurableGraph]]:
+    by_name = {graph.name: graph for graph in graphs}
+    if len(by_name) < len(graphs) or not graphs:
+        raise GraphRefused("a worker takes graphs of different names, at least one: durable(..., name=...)")
+    journals = {id(graph.journal): graph.journal for graph in graphs}
+    if len(journals) > 1:
+        raise GraphRefused("the graphs of one worker are kept in one journal")
+    return graphs[0].journal, by_name
