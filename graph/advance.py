@@ -49,7 +49,7 @@ from checkpointing.errors import (
 from checkpointing.leases import Heartbeat
 from checkpointing.savers import LEASE
 from checkpointing.text import storable
-from graph.asks import Ask, Decide, Start, read_ask, read_config
+from graph.asks import Ask, Decide, Nudge, Start, read_ask, read_config
 from graph.backoff import Backoff
 from graph.holding import Holding
 from graph.questions import decide, open_foreign
@@ -118,26 +118,37 @@ class Advance:
             raise
         holding.stop()
 
-    def submit(self, given: dict[str, Any], config: RunnableConfig) -> Run:
-        """Admit *given* and leave it to the workers; errors as `passes`."""
+    def submit(self, given: object, config: RunnableConfig) -> Run:
+        """
+        Make what *given* asks durable and leave the rest to the workers.
+
+        A crash before the commit leaves nothing, one after it a run that is ready. Errors as `passes`, but nothing is run and no lease is taken.
+        """
         ask = read_ask(given)
-        if not isinstance(ask, Start):
-            raise InputRefused("submit() takes the input of a run; invoke() takes decisions and advances")
+        if isinstance(ask, Nudge):
+            raise InputRefused(
+                "submit() takes input or a decision and leaves the run to the workers; invoke(None) advances it here"
+            )
         thread_id, principal, submission = read_config(config)
-        if self.journal.runs.find(thread_id):
-            self._check_carries(thread_id, config)
-        return self._admit(ask, thread_id, principal, submission, queued=True)
+        self._accept(ask, config, thread_id, principal, submission, queued=True)
+        return self.journal.runs.get(thread_id)
 
-    def _admit(self, ask: Start, thread_id: str, principal: str | None, submission: str, *, queued: bool) -> Run:
-        self._check_input(ask.input)
-        return self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission), queued=queued)
-
-    def _accept(self, ask: Ask, config: RunnableConfig, thread_id: str, principal: str | None, submission: str) -> bool:
+    def _accept(
+        self,
+        ask: Ask,
+        config: RunnableConfig,
+        thread_id: str,
+        principal: str | None,
+        submission: str,
+        *,
+        queued: bool = False,
+    ) -> bool:
         """Make what was asked durable, the admission or the decisions; `False` if it was an older submission, repeated late."""
         if not isinstance(ask, Start) or self.journal.runs.find(thread_id):
             self._check_carries(thread_id, config)
         if isinstance(ask, Start):
-            run = self._admit(ask, thread_id, principal, submission, queued=False)
+            self._check_input(ask.input)
+            run = self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission), queued=queued)
             return not (self.turns and submission and submission != run.submission)
         if isinstance(ask, Decide):
             decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)

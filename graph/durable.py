@@ -144,11 +144,11 @@ class DurableGraph:
         finally:
             await asyncio.shield(run(passes.close))
 
-    def submit(self, given: dict[str, Any], config: RunnableConfig) -> Run:
+    def submit(self, given: Any, config: RunnableConfig) -> Run:
         """
-        Admit *given* for the thread in *config* and leave it to the workers; return its run. Repeating it is safe.
+        Record what *given* asks of the thread in *config*, input or a decision, and leave it to the workers; return its run.
 
-        A crash before the commit leaves nothing, one after it a run that a worker takes up. Errors as `invoke` with a mapping.
+        Repeating it is safe. A crash before the commit leaves nothing, one after it a run that a worker takes up. Errors as `invoke`.
         """
         return self._advance.submit(given, config)
 

@@ -67,8 +67,13 @@ def opened(settings: Settings, *, must_exist: bool = False) -> Iterator[Journal]
 def wired(settings: Settings, *, must_exist: bool = False) -> Iterator[App]:
     """Open the journal and build the claims graph over it; errors as `opened`."""
     with opened(settings, must_exist=must_exist) as journal:
-        outside = outside_of(settings)
-        yield App(settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl))
+        yield claims(settings, journal)
+
+
+def claims(settings: Settings, journal: Journal) -> App:
+    """Build the claims graph over an open journal."""
+    outside = outside_of(settings)
+    return App(settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl))
 
 
 def serve(settings: Settings) -> Served:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from shlex import quote
 from typing import Any
 
@@ -112,7 +113,16 @@ def _going(run: Run, at: Situation) -> Advice:
         return Advice(f"{going} To wait for it:", (f"{_resume(run)} --wait 60",))
     failed = f" The last attempt failed: {run.error}." if run.error else ""
     who = "its worker is gone" if run.state == "running" else "nobody is doing it"
-    return Advice(f"There is something to do and {who}.{failed} To carry it on:", (_resume(run),))
+    later = "A worker takes it up" if run.due_at is None or to_ms(run.due_at) <= at.now_ms else _later(run.due_at)
+    return Advice(
+        f"There is something to do and {who}.{failed} {later} (counterfoil worker). To carry it on here:",
+        (_resume(run),),
+    )
+
+
+def _later(due: datetime) -> str:
+    """Say from when on a worker takes the run up."""
+    return f"A worker takes it up from {due:%H:%M:%S} UTC on"
 
 
 def _resume(run: Run) -> str:

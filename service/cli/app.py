@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from service.cli import decisions, effects, outside, reconcile, runs, sandbox, worker
+from service.cli import decisions, effects, outside, queue, reconcile, runs, sandbox, worker
 from service.cli.options import Given
 
 HELP = """
@@ -59,6 +59,7 @@ def command_line() -> typer.Typer:
         (runs.resume, "resume", RUNS),
         (runs.redrive, "redrive", RUNS),
         (worker.worker, "worker", RUNS),
+        (queue.queue_command, "queue", RUNS),
         (decisions.approvals, "approvals", DECISIONS),
         (decisions.approve, "approve", DECISIONS),
         (decisions.reject, "reject", DECISIONS),

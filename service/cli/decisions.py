@@ -18,8 +18,8 @@ from service.cli import show
 from service.cli.advice import carried_on_here, in_python
 from service.cli.documents import approval_document
 from service.cli.exits import ValueNotJson, ending, named, print_json, read_json
-from service.cli.options import ApprovalId, As, AsJson, Reason, settings_of
-from service.cli.progress import advance, report
+from service.cli.options import ApprovalId, As, AsJson, Detach, Reason, settings_of
+from service.cli.progress import advance, leave, report
 from service.cli.runs import all_runs
 from service.cli.situation import EVERY, situation
 from service.wiring import App, opened, wired
@@ -61,7 +61,13 @@ def approvals(
 
 
 @ending
-def approve(context: typer.Context, approval_id: ApprovalId, principal: As = None, as_json: AsJson = False) -> None:
+def approve(
+    context: typer.Context,
+    approval_id: ApprovalId,
+    principal: As = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
     """
     Approve exactly what is asked, and carry the run on.
 
@@ -70,15 +76,17 @@ def approve(context: typer.Context, approval_id: ApprovalId, principal: As = Non
 
     Example: counterfoil approve apr_74071e3af07eb10a318c --as adjuster-17
     """
-    _decide(context, approval_id, principal, asks.approve, as_json=as_json, command="approve")
+    _decide(context, approval_id, principal, asks.approve, detach=detach, as_json=as_json, command="approve")
 
 
 @ending
 def reject(
     context: typer.Context,
     approval_id: ApprovalId,
+    *,
     principal: As = None,
     reason: Reason = None,
+    detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
     """
@@ -92,7 +100,7 @@ def reject(
     def made(approval: Approval) -> Command[Any]:
         return asks.reject(approval, reason)
 
-    _decide(context, approval_id, principal, made, as_json=as_json, command="reject")
+    _decide(context, approval_id, principal, made, detach=detach, as_json=as_json, command="reject")
 
 
 @ending
@@ -103,6 +111,7 @@ def edit(
     payload: Annotated[str, typer.Option(metavar="JSON", help="The whole payload; amounts are minor units.")],
     principal: As = None,
     reason: Reason = None,
+    detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
     """
@@ -120,7 +129,7 @@ def edit(
     def made(approval: Approval) -> Command[Any]:
         return asks.edit(approval, given, reason)
 
-    _decide(context, approval_id, principal, made, as_json=as_json, command="edit")
+    _decide(context, approval_id, principal, made, detach=detach, as_json=as_json, command="edit")
 
 
 @ending
@@ -174,13 +183,15 @@ def _decide(
     principal: str | None,
     decision: Callable[[Approval], Command[Any]],
     *,
+    detach: bool,
     as_json: bool,
     command: str,
 ) -> None:
     who = named(principal, command=command)
     with wired(settings_of(context), must_exist=True) as app:
         approval = app.journal.approvals.get(approval_id)
-        advance(app, decision(approval), approval.thread_id, principal=who)
+        carry_on = leave if detach else advance
+        carry_on(app, decision(approval), approval.thread_id, principal=who)
         if not as_json:
             _say_recorded(app, approval_id)
         report(app, approval.thread_id, as_json=as_json)

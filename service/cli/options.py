@@ -41,6 +41,12 @@ def given_to(context: typer.Context) -> Given:
     return found if isinstance(found, Given) else Given()
 
 
+Detach = Annotated[
+    bool,
+    typer.Option("--detach", help="Record it and leave the run to the workers (counterfoil worker)."),
+]
+
+
 def settings_of(context: typer.Context) -> Settings:
     """
     Return the settings, with `--url` where it was given.

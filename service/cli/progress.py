@@ -50,6 +50,11 @@ def advance(app: App, given: Any, thread_id: str, *, principal: str | None = Non
             teller.tell(event)
 
 
+def leave(app: App, given: Any, thread_id: str, *, principal: str | None = None) -> None:
+    """Record what *given* asks of the thread, and leave the run to the workers; errors as `DurableGraph.submit`."""
+    app.graph.submit(given, thread(thread_id, principal=principal))
+
+
 def advance_when_free(app: App, thread_id: str, *, wait_s: float) -> None:
     """
     Advance the thread; while another worker holds it, try again for *wait_s* seconds.

@@ -18,8 +18,8 @@ from service.cli import show as showing
 from service.cli.advice import advice, declined
 from service.cli.documents import run_document, timeline_document
 from service.cli.exits import ending, named, print_json
-from service.cli.options import As, AsJson, Reason, ThreadId, settings_of
-from service.cli.progress import advance, advance_when_free, report
+from service.cli.options import As, AsJson, Detach, Reason, ThreadId, settings_of
+from service.cli.progress import advance, advance_when_free, leave, report
 from service.cli.rounds import with_every_round
 from service.cli.situation import busy, situation
 from service.submission import accept, is_unfinished, read_submission
@@ -33,12 +33,14 @@ CARRIED_ON = "is being carried on by {owner}, which holds it for another {left}"
 def submit(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The claim file.")],
+    *,
     thread_id: Annotated[str, typer.Option("--thread", metavar="ID", help="The thread that takes the claim.")],
     principal: As = None,
+    detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
     """
-    Submit a claim file and run it until it waits or ends.
+    Submit a claim file and run it until it waits or ends, or with --detach leave it to the workers.
 
     The file is checked whole before anything is stored. Then `submit` itself files the claim at the claims system, stores its documents,
     and begins the run. After a crash, or when the claims system did not answer, give the same command again. Whoever submits a claim
@@ -59,10 +61,12 @@ def submit(
     with wired(settings_of(context)) as app:
         try:
             if is_unfinished(app, submission, thread_id):
-                advance(app, None, thread_id)
+                if not detach:
+                    advance(app, None, thread_id)
             else:
                 accept(app, submission, thread_id)
-                advance(app, submission.input, thread_id, principal=who)
+                carry_on = leave if detach else advance
+                carry_on(app, submission.input, thread_id, principal=who)
         except RunBusy as held:
             raise busy(app.journal, thread_id, CARRIED_ON) from held
         report(app, thread_id, as_json=as_json)

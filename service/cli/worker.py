@@ -11,7 +11,8 @@ import typer
 from service.cli.exits import ending
 from service.cli.options import settings_of
 from service.logs import write_logs
-from service.wiring import wired
+from service.own_graphs import load_graph
+from service.wiring import claims, opened
 from service.worker.draining import Draining
 from service.worker.signals import drained_by_signals
 from service.worker.work import work
@@ -29,6 +30,12 @@ def worker(
             "--drain", metavar="SECONDS", min=0, help="How long a drain may take before the process ends all the same."
         ),
     ] = 30,
+    graphs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--graph", metavar="MODULE:FUNCTION", help="A graph of your own, in place of the claims graph; repeatable."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Log one JSON document a line.")] = False,
 ) -> None:
     """
@@ -41,11 +48,18 @@ def worker(
     with exit code 0. A second one ends it at once, and so does a drain that takes longer than --drain (exit code 75): that is a crash, which loses
     nothing and costs each run that was under way one attempt.
 
+    With --graph it carries the runs of your own graphs on: the function takes the open journal and returns what `durable()` made, each under a
+    name of its own.
+
     Example: counterfoil worker --concurrency 8
+
+    Example: counterfoil worker --graph my_agents.orders:make_graph
     """
     write_logs(as_json=as_json)
     settings, draining = settings_of(context), Draining()
-    with drained_by_signals(draining, within=timedelta(seconds=drain_s)), wired(settings) as app:
-        log.info("worker_started", journal=settings.place, concurrency=concurrency)
-        work([app.graph], concurrency=concurrency, draining=draining)
+    makers = [load_graph(name) for name in graphs or ()]
+    with drained_by_signals(draining, within=timedelta(seconds=drain_s)), opened(settings) as journal:
+        mine = [make(journal) for make in makers] or [claims(settings, journal).graph]
+        log.info("worker_started", journal=settings.place, graphs=[one.name for one in mine], concurrency=concurrency)
+        work(mine, concurrency=concurrency, draining=draining)
         log.info("worker_ended")
