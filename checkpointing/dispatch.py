@@ -41,6 +41,13 @@ order by runs.due_ms limit :limit
 on conflict (queueing_lock) where status = 'todo' do update set scheduled_at = null
 returning id
 """
+FORGET = "delete from procrastinate_jobs where queueing_lock = :thread_id and status = 'todo'"
+
+
+def forget(tx: Tx, thread_id: str) -> None:
+    """Take the thread's waiting job out of the queue as part of *tx*, which ends the run: where there are no workers they would pile up."""
+    if tx.dialect.dispatches:
+        tx.all(FORGET, thread_id=thread_id)
 
 
 def enqueue_due(tx: Tx, *, graph: str, limit: int) -> int:

@@ -21,7 +21,7 @@ from typing import Any, get_args
 from checkpointing.admissions import Admission, Run, RunState, run_from
 from checkpointing.audit import append
 from checkpointing.clock import duration_ms
-from checkpointing.dispatch import enqueue, enqueue_due
+from checkpointing.dispatch import enqueue, enqueue_due, forget
 from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThread
 from checkpointing.leases import Lease, check_fence, give_back
 from checkpointing.principals import named
@@ -311,6 +311,7 @@ class Runs:
         with self.store.transaction(name) as tx:
             check_fence(tx, lease, to_end=True)
             if row := tx.one(sql, thread_id=thread_id, owner=lease.owner, **values):
+                forget(tx, thread_id)
                 _audit(
                     tx,
                     run_from(row),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from langgraph.errors import GraphDrained
@@ -23,12 +23,10 @@ from checkpointing.errors import (
     RunDead,
     Stop,
     StoreUnreachable,
-    TryAgain,
     UnknownThread,
 )
 from graph import DurableGraph, thread
 from graph.advance import one_line
-from graph.backoff import Backoff
 from service.worker.draining import Draining
 
 Outcome = Literal["done", "parked", "dead", "admitted", "running", "busy", "drained", "lost", "refused", "away", "gone"]
@@ -43,7 +41,8 @@ What an advance came to: the run's state afterwards, or
     gone      there is no such run
 """
 
-IDLE = Backoff()
+LEFT_ALONE = timedelta(seconds=30)
+"""How long workers leave a run alone that they could do nothing for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +97,13 @@ def _carried_on(graph: DurableGraph, journal: Journal, thread_id: str, control: 
         return "drained", None
     except (EffectInDoubt, RunDead) as ended:
         said = one_line(ended)
-    except (Refused, TryAgain) as refused:
-        _postpone(journal, thread_id, said := one_line(refused))
-        if isinstance(refused, Refused):
-            return "refused", said
-    except Exception as error:  # noqa: BLE001  # a node's own error: the run's row has it, and the next attempt is due when it says
+    except Refused as refused:
+        journal.runs.postpone(thread_id, wait=LEFT_ALONE, error=one_line(refused))
+        return "refused", one_line(refused)
+    except Exception as error:  # noqa: BLE001  # a node's own error, say: the run's row has it, and when its next attempt is due
         said = one_line(error)
-    else:
-        _postpone(journal, thread_id, None)
     run = journal.runs.get(thread_id)
+    if run.due_at is not None and run.state != "running":
+        # Nothing could be done for what is due still, and asking at once again would be a loop.
+        journal.runs.postpone(thread_id, wait=LEFT_ALONE, error=said)
     return run.state, said or run.reason
-
-
-def _postpone(journal: Journal, thread_id: str, error: str | None) -> None:
-    """Leave a run that is still due alone for a while: nothing could be done for it now, and asking at once again would be a loop."""
-    with suppress(StoreUnreachable):
-        journal.runs.postpone(thread_id, wait=IDLE.longest / 10, error=error)

@@ -2,6 +2,7 @@
 Working with a queue: Procrastinate wakes a worker of any host as soon as a run is ready. What workers on Postgres do.
 
     advance   one thread, said by its job; what happens to the run is in the journal, so the job always ends well
+    prune     every hour, on one of them: jobs that ended badly long ago are removed
     sweep     every few seconds, on one of the workers: the jobs of killed workers are finished as failed, and what is due and has no job gets one
 
 When the database goes away the worker begins anew until it is there again; runs that were under way stop by themselves, because nothing they would
@@ -32,6 +33,9 @@ from service.worker.draining import Draining
 log = structlog.get_logger("counterfoil.worker")
 
 SWEEP = "counterfoil.sweep"
+PRUNE = "counterfoil.prune"
+KEPT_HOURS = 168
+"""How long the jobs of killed workers stay to be looked at."""
 SWEEP_FIRST = 100
 """The sweep's priority: before everything that waits."""
 AGAIN_S = 1.0
@@ -140,6 +144,13 @@ class _Queue:
                 "task_kwargs": {"graph": graph},
             }
             app.periodic(cron=f"* * * * * */{self.rhythm.sweep}", periodic_id=queue_of(graph), **options)(task)
+
+        @app.periodic(cron="17 * * * *", periodic_id="prune")
+        @app.task(name=PRUNE, queue=queue_of(self.graphs[0]), queueing_lock="prune", priority=SWEEP_FIRST)
+        async def prune(timestamp: int) -> None:  # noqa: ARG001  # Procrastinate gives it
+            await app.job_manager.delete_old_jobs(
+                KEPT_HOURS, include_failed=True, include_cancelled=True, include_aborted=True
+            )
 
     async def _sweep(self, app: App, graph: str) -> None:
         jobs = app.job_manager

@@ -10,6 +10,7 @@ import pytest
 from procrastinate import App, SyncPsycopgConnector
 
 from checkpointing import Journal, open_journal
+from checkpointing.admissions import Admission
 from checkpointing.dispatch import TASK, WOKEN, enqueue, queue_of
 
 JOBS = "select queue_name, task_name, priority, lock, queueing_lock, args, cast(status as text), scheduled_at, attempts from procrastinate_jobs order by id"
@@ -107,3 +108,13 @@ def test_every_graphs_queue_can_be_listened_to(journal: Journal, url: str, name:
 
 def test_two_graphs_have_two_queues() -> None:
     assert len({queue_of(name) for name in NAMES}) == len(NAMES)
+
+
+def test_a_run_that_ends_leaves_no_job_behind(journal: Journal) -> None:
+    journal.runs.admit(Admission("one", "json", b"{}", "digest", "", None, "claims", takes_turns=False), queued=True)
+    lease = journal.leases.take("thread:one")
+    journal.runs.start(lease, "one", head="")
+    before = len(jobs(journal))
+    journal.runs.finish(lease, "one")
+
+    assert (before, jobs(journal)) == (1, [])
