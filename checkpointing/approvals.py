@@ -42,7 +42,7 @@ returning *
 """
 SUPERSEDE = "update approvals set state = 'superseded' where id = :id and state <> 'superseded' returning id"
 PENDING = """
-select * from approvals where state = 'pending' order by coalesce(expires_ms, 9007199254740991), opened_ms, id limit :limit
+select * from approvals where state = 'pending' order by expires_ms nulls last, opened_ms, id limit :limit
 """
 PENDING_OF_THREAD = PENDING.replace("where", "where thread_id = :thread_id and")
 OF_THREAD = "select * from approvals where thread_id = :thread_id order by opened_ms, round, id"
