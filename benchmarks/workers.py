@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Event
 from typing import Any
@@ -57,7 +57,7 @@ class Workers:
     def ended(self) -> Iterator[tuple[str, str, float]]:
         """Yield the thread of every advance, what it came to, and when (`time.monotonic`, which all processes of a machine share)."""
         while True:
-            heard = multiprocessing.connection.wait(self._told, timeout=PATIENCE_S)
+            heard = wait(self._told, timeout=PATIENCE_S)
             assert heard, f"nothing was carried on for {PATIENCE_S:g} s"
             for one in heard:
                 assert isinstance(one, Connection)

@@ -34,7 +34,7 @@ ENQUEUE_DUE = """
 insert into procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args)
 select :queue, :task, :priority, runs.thread_id, jsonb_build_object('thread_id', runs.thread_id)
 from runs left join leases on leases.name = 'thread:' || runs.thread_id
-where runs.graph = :graph and runs.due_ms <= :now and (leases.owner is null or leases.expires_ms <= :now)
+where runs.graph = :graph and runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :until)
     and not exists (select 1 from procrastinate_jobs job
         where job.queueing_lock = runs.thread_id and job.status = 'todo' and coalesce(job.scheduled_at, now()) <= now())
 order by runs.due_ms limit :limit
@@ -52,7 +52,9 @@ def forget(tx: Tx, thread_id: str) -> None:
 
 def enqueue_due(tx: Tx, *, graph: str, limit: int) -> int:
     """Give each due run of the graph that nobody holds and that has no job one, up to *limit*, as part of *tx*; return how many."""
-    return len(tx.all(ENQUEUE_DUE, queue=queue_of(graph), task=TASK, priority=WOKEN, graph=graph, limit=limit))
+    # The time is a value here: Postgres looks nothing up in an index by its own clock, which moves while it reads.
+    values = {"graph": graph, "until": tx.now_ms(), "limit": limit}
+    return len(tx.all(ENQUEUE_DUE, queue=queue_of(graph), task=TASK, priority=WOKEN, **values))
 
 
 def enqueue(tx: Tx, thread_id: str, *, graph: str, delay_ms: int = 0, priority: int = SUBMITTED) -> None:

@@ -85,7 +85,7 @@ where thread_id = :thread_id and state = 'dead' returning *
 
 DUE = """
 select thread_id, due_ms from runs left join leases on leases.name = 'thread:' || runs.thread_id
-where runs.graph = :graph and runs.due_ms <= :now and (leases.owner is null or leases.expires_ms <= :now)
+where runs.graph = :graph and runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :until)
 order by runs.due_ms limit :limit
 """
 POSTPONE = """
@@ -275,7 +275,8 @@ class Runs:
         They are ready, or their worker is gone, or something on them is overdue. Reads the index of what is due and nothing else.
         """
         with self.store.reading() as tx:
-            return tuple(str(row["thread_id"]) for row in tx.all(DUE, graph=graph, limit=limit))
+            found = tx.all(DUE, graph=graph, until=tx.now_ms(), limit=limit)
+        return tuple(str(row["thread_id"]) for row in found)
 
     def enqueue_due(self, graph: str, *, limit: int = 1000) -> int:
         """Have the queue's workers carry on what is due and has no job, and return how many runs that were; see `due`."""
