@@ -19,7 +19,9 @@ POSTGRES_COLUMNS = """
 select table_name as place, column_name as name, data_type as type
 from information_schema.columns where table_schema = current_schema() order by ordinal_position
 """
-NUMBERS = "with recursive numbers (n) as (select cast(:first as bigint) union all select n + 1 from numbers where n < :last)"
+NUMBERS = (
+    "with recursive numbers (n) as (select cast(:first as bigint) union all select n + 1 from numbers where n < :last)"
+)
 
 
 def copy_of(thread_id: str, number: int) -> str:
