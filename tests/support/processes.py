@@ -80,11 +80,11 @@ def stopped(process: ForkServerProcess) -> bool | None:
     return None
 
 
-def until(look: Callable[[], T | None], timeout_s: float = 30) -> T:
+def until(look: Callable[[], T | None], timeout_s: float = 30, *, every_s: float = 0.01) -> T:
     """Look again and again until there is something, and return it."""
     patience = time.monotonic() + timeout_s
     while time.monotonic() < patience:
         if (found := look()) is not None:
             return found
-        time.sleep(0.01)
+        time.sleep(every_s)
     raise AssertionError(f"nothing came of {look} within {timeout_s} s")
