@@ -17,6 +17,11 @@ OF_THE_TESTS = (
     "COUNTERFOIL_RACE_ROUNDS",
     "COUNTERFOIL_EXAMPLES",
     "COUNTERFOIL_RECONCILE_EFFECTS",
+    "COUNTERFOIL_SOAK_CLAIMS",
+    "COUNTERFOIL_SOAK_KILLS",
+    "COUNTERFOIL_SOAK_COMMAND",
+    "COUNTERFOIL_SOAK_SEED",
+    "COUNTERFOIL_BACKLOG",
 )
 """Read by the test suite, and allowed to stand where settings are read."""
 

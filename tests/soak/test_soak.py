@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ class Soak:
             start(intake, self.settings, self.folder, *numbers) for numbers in ((0, half), (half, len(self.cases)))
         ]
         for resting in sorted(self.chance.randrange(len(self.cases) * 9 // 10) for _ in range(kills)):
-            self._wait_until_resting(resting)
+            self._wait_until_resting(resting, people + offices)
             self.faults.append(misbehave(self.sandbox.control, self.chance))
             threading.Event().wait(self.chance.uniform(0, 0.3))  # the moment of a kill is drawn
             crew.kill_one(self.chance)
@@ -91,10 +92,11 @@ class Soak:
             finish(person)
         return took
 
-    def _wait_until_resting(self, many: int) -> None:
-        """Wait until so many runs have come to rest."""
+    def _wait_until_resting(self, many: int, people: list[ForkServerProcess]) -> None:
+        """Wait until so many runs have come to rest, while the *people* are at work."""
 
         def look() -> bool | None:
+            assert not any(person.exitcode for person in people), [*map(str, people)]
             found, _ = states(self.journal)
             return True if found["done"] + found["parked"] + found["dead"] >= many else None
 
