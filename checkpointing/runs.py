@@ -20,7 +20,7 @@ from typing import Any, get_args
 
 from checkpointing.admissions import Admission, Run, RunState, run_from
 from checkpointing.audit import append
-from checkpointing.clock import duration_ms
+from checkpointing.clock import duration_ms, to_ms
 from checkpointing.dispatch import enqueue, enqueue_due, forget
 from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThread
 from checkpointing.leases import Lease, check_fence, give_back
@@ -89,7 +89,8 @@ where runs.graph = :graph and runs.due_ms <= :until and (leases.owner is null or
 order by runs.due_ms limit :limit
 """
 POSTPONE = """
-update runs set error = coalesce(:error, error), due_ms = :now + :delay_ms where thread_id = :thread_id and due_ms <= :now
+update runs set error = coalesce(:error, error), due_ms = :now + :delay_ms
+where thread_id = :thread_id and due_ms = :seen_ms and due_ms <= :now
 """
 OWN_MS = 5_000
 """How long workers leave a run alone that was admitted by a caller who means to run it, in milliseconds."""
@@ -283,10 +284,17 @@ class Runs:
         with self.store.transaction("queue.sweep") as tx:
             return enqueue_due(tx, graph=graph, limit=limit)
 
-    def postpone(self, thread_id: str, *, wait: timedelta, error: str | None = None) -> None:
-        """Have workers leave a run alone that is due and that they could do nothing for; *error* says why, where there is one."""
+    def postpone(self, seen: Run, *, wait: timedelta, error: str | None = None) -> None:
+        """
+        Have workers leave a run alone that is due and that they could do nothing for; *error* says why, where there is one.
+
+        A run that has become due anew since it was *seen* is as it is: somebody decided it, say, right after it had parked.
+        """
+        if seen.due_at is None:
+            return
         with self.store.transaction("run.postpone") as tx:
-            tx.all(POSTPONE, thread_id=thread_id, error=error, delay_ms=duration_ms(wait))
+            values = {"seen_ms": to_ms(seen.due_at), "error": error, "delay_ms": duration_ms(wait)}
+            tx.all(POSTPONE, thread_id=seen.thread_id, **values)
 
     def redrive(self, thread_id: str, *, principal: str, reason: str = "") -> Run:
         """

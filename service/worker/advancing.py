@@ -15,7 +15,7 @@ from typing import Literal
 
 from langgraph.errors import GraphDrained
 
-from checkpointing import Journal
+from checkpointing import Journal, Run
 from checkpointing.errors import (
     EffectInDoubt,
     Refused,
@@ -76,17 +76,17 @@ def _advance(
         if run.graph not in graphs:
             return "refused", f"this worker has no graph {run.graph!r}"
         with draining.control() as control:
-            return _carried_on(graphs[run.graph], journal, thread_id, control)
+            return _carried_on(graphs[run.graph], journal, run, control)
     except UnknownThread as gone:
         return "gone", one_line(gone)
     except StoreUnreachable as away:
         return "away", one_line(away)
 
 
-def _carried_on(graph: DurableGraph, journal: Journal, thread_id: str, control: object) -> tuple[Outcome, str | None]:
+def _carried_on(graph: DurableGraph, journal: Journal, seen: Run, control: object) -> tuple[Outcome, str | None]:
     said: str | None = None
     try:
-        graph.invoke(None, thread(thread_id), control=control)
+        graph.invoke(None, thread(seen.thread_id), control=control)
     except RunBusy as busy:
         return "busy", one_line(busy)
     except Stop as lost:
@@ -98,12 +98,12 @@ def _carried_on(graph: DurableGraph, journal: Journal, thread_id: str, control: 
     except (EffectInDoubt, RunDead) as ended:
         said = one_line(ended)
     except Refused as refused:
-        journal.runs.postpone(thread_id, wait=LEFT_ALONE, error=one_line(refused))
+        journal.runs.postpone(seen, wait=LEFT_ALONE, error=one_line(refused))
         return "refused", one_line(refused)
     except Exception as error:  # noqa: BLE001  # a node's own error, say: the run's row has it, and when its next attempt is due
         said = one_line(error)
-    run = journal.runs.get(thread_id)
-    if run.due_at is not None and run.state != "running":
+    run = journal.runs.get(seen.thread_id)
+    if run.due_at == seen.due_at:
         # Nothing could be done for what is due still, and asking at once again would be a loop.
-        journal.runs.postpone(thread_id, wait=LEFT_ALONE, error=said)
+        journal.runs.postpone(seen, wait=LEFT_ALONE, error=said)
     return run.state, said or run.reason
