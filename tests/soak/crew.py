@@ -128,6 +128,13 @@ class Crew:
         self.start()
         return victim
 
+    def replace_the_dead(self) -> None:
+        """Start others in the place of those that were killed by what they carried on."""
+        for one in [one for one in self.workers if one.process_ended_by(signal.SIGKILL)]:
+            self.workers.remove(one)
+            self.killed.append(one)
+        self.start()
+
     def drain(self) -> list[int]:
         """End all of them with SIGTERM, and return their exit codes."""
         codes = []

@@ -76,11 +76,11 @@ def submit_all(url: str, folder: Path) -> None:
         finish(office, PATIENCE_S)
 
 
-def share(submitter: int) -> list[int]:
+def share(submitter: int) -> list[str]:
     """Return what one process submits: what all of them do, first, and what is its own; some of it twice."""
     shared = list(range(0, BACKLOG, SHARED_EVERY))
     own = [number for number in range(BACKLOG) if number % SUBMITTERS == submitter]
-    return [*shared, *own, *random.Random(submitter).sample(own, len(own) // SHARED_EVERY)]
+    return [*map(str, [*shared, *own, *random.Random(submitter).sample(own, len(own) // SHARED_EVERY)])]
 
 
 def watch_drained(journal: Journal, crew: Crew, seen: Watched) -> None:
