@@ -29,7 +29,6 @@ RAISES, KILLS = "raises", "kills"
 """Claims that are poison."""
 ATTEMPTS = 3
 BACKOFF = Backoff(first=timedelta(milliseconds=100))
-LEASE = timedelta(seconds=1)
 
 
 class State(DurableState):
@@ -71,13 +70,13 @@ def submit(url: str, folder: Path, claim_ids: list[str], together: Any) -> None:
             graph.submit({"claim_id": claim_id}, thread(thread_of(claim_id), principal="intake"))
 
 
-def drain(url: str, folder: Path, concurrency: int) -> None:
+def drain(url: str, folder: Path, concurrency: int, lease_s: float = 30) -> None:
     """Be a worker of errands until SIGTERM."""
     os.chdir(folder)
     draining = Draining()
     with (
         drained_by_signals(draining, within=timedelta(seconds=30)),
-        open_journal(url, lease=LEASE, artefacts=str(folder)) as journal,
+        open_journal(url, lease=timedelta(seconds=lease_s), artefacts=str(folder)) as journal,
     ):
         work([errand(journal, folder)], concurrency=concurrency, draining=draining, rhythm=QUICK, told=_nobody)
 

@@ -14,6 +14,7 @@ from tests.support.processes import context, finish, start, until
 
 OTHERS = 30
 CONCURRENCY = 2
+LEASE_S = 1
 BEGUN = 1 + ATTEMPTS
 """Attempts count from a checkpoint on, and the first of all begins before there is one: that of the input comes of it."""
 PATIENCE_S = 180
@@ -26,7 +27,7 @@ def test_poison_ends_as_a_dead_letter_while_all_others_go_on(url: str, tmp_path:
     with open_journal(url, artefacts=str(tmp_path)) as journal:
         alone = context().Barrier(1)
         finish(start(submit, url, tmp_path, claim_ids, alone))
-        with crew_of(2, lambda _: start(drain, url, tmp_path, CONCURRENCY), tmp_path) as crew:
+        with crew_of(2, lambda _: start(drain, url, tmp_path, CONCURRENCY, LEASE_S), tmp_path) as crew:
 
             def look() -> bool | None:
                 crew.replace_the_dead()
