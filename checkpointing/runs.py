@@ -90,7 +90,7 @@ order by runs.due_ms limit :limit
 """
 POSTPONE = """
 update runs set error = coalesce(:error, error), due_ms = :now + :delay_ms
-where thread_id = :thread_id and due_ms = :seen_ms and due_ms <= :now
+where thread_id = :thread_id and state = :state and due_ms = :seen_ms and due_ms <= :now
 """
 OWN_MS = 5_000
 """How long workers leave a run alone that was admitted by a caller who means to run it, in milliseconds."""
@@ -250,21 +250,22 @@ class Runs:
         *,
         error: str | None,
         refund: bool,
-        wait: timedelta = timedelta(0),
+        wait: timedelta | None = timedelta(0),
     ) -> None:
         """
         Leave the run to whoever advances it next and give the lease back; *refund* gives the attempt back too.
 
-        Workers leave it alone until *wait* is over. A run that this lease did not start is left as it is: the answer to the start may have
+        Workers leave it alone until *wait* is over, or for good where there is none: then only a caller carries it on. A run that this lease did not start is left as it is: the answer to the start may have
         been lost, or the start itself.
         """
-        delay_ms = duration_ms(wait)
+        delay_ms = None if wait is None else duration_ms(wait)
         with self.store.transaction("run.stand_by") as tx:
             check_fence(tx, lease, to_end=True)
             values = {"error": error, "refund": int(refund), "delay_ms": delay_ms}
             if row := tx.one(STAND_BY, thread_id=thread_id, owner=lease.owner, **values):
                 run = run_from(row)
-                enqueue(tx, thread_id, graph=run.graph, delay_ms=delay_ms)
+                if delay_ms is not None:
+                    enqueue(tx, thread_id, graph=run.graph, delay_ms=delay_ms)
                 kept = {name: value for name, value in values.items() if value is not None}
                 _audit(tx, run, "run.stand_by", actor=lease.owner, **kept)
             give_back(tx, lease)
@@ -288,12 +289,12 @@ class Runs:
         """
         Have workers leave a run alone that is due and that they could do nothing for; *error* says why, where there is one.
 
-        A run that has become due anew since it was *seen* is as it is: somebody decided it, say, right after it had parked.
+        A run that is due since another moment than when it was *seen* is left as it is: something was done for it, or came for it meanwhile.
         """
         if seen.due_at is None:
             return
+        values = {"state": seen.state, "seen_ms": to_ms(seen.due_at), "error": error, "delay_ms": duration_ms(wait)}
         with self.store.transaction("run.postpone") as tx:
-            values = {"seen_ms": to_ms(seen.due_at), "error": error, "delay_ms": duration_ms(wait)}
             tx.all(POSTPONE, thread_id=seen.thread_id, **values)
 
     def redrive(self, thread_id: str, *, principal: str, reason: str = "") -> Run:

@@ -272,8 +272,8 @@ class Advance:
                 reason="approval",
                 still_waiting=lambda tx: all_pending(tx, run.thread_id, waits),
             )
-        else:  # a breakpoint: whoever set it goes on with None
-            self.journal.runs.stand_by(lease, run.thread_id, error=None, refund=True)
+        else:  # a breakpoint: whoever set it goes on with None, and no worker walks past it
+            self.journal.runs.stand_by(lease, run.thread_id, error=None, refund=True, wait=None)
         return True
 
     def _again(self, holding: Holding, run: Run, error: BaseException) -> bool:

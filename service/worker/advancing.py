@@ -16,6 +16,7 @@ from typing import Literal
 from langgraph.errors import GraphDrained
 
 from checkpointing import Journal, Run
+from checkpointing.clock import to_ms
 from checkpointing.errors import (
     EffectInDoubt,
     Refused,
@@ -29,11 +30,14 @@ from graph import DurableGraph, thread
 from graph.advance import one_line
 from service.worker.draining import Draining
 
-Outcome = Literal["done", "parked", "dead", "admitted", "running", "busy", "drained", "lost", "refused", "away", "gone"]
+Outcome = Literal[
+    "done", "parked", "dead", "admitted", "running", "busy", "early", "drained", "lost", "refused", "away", "gone"
+]
 """
 What an advance came to: the run's state afterwards, or
 
     busy      somebody else holds the thread and carries it on
+    early     it waits for its next attempt, and this is not the job that was made for it
     drained   stopped between two supersteps, for another worker
     lost      the lease was taken over meanwhile
     refused   this code, or this host, cannot carry it on; postponed
@@ -75,12 +79,21 @@ def _advance(
         run = journal.runs.get(thread_id)
         if run.graph not in graphs:
             return "refused", f"this worker has no graph {run.graph!r}"
+        if _is_early(run, journal):
+            return "early", run.error
         with draining.control() as control:
             return _carried_on(graphs[run.graph], journal, run, control)
     except UnknownThread as gone:
         return "gone", one_line(gone)
     except StoreUnreachable as away:
         return "away", one_line(away)
+
+
+def _is_early(run: Run, journal: Journal) -> bool:
+    """Tell whether a run waits for its next attempt: a job that came twice, or by hand, must not hurry it."""
+    if run.state != "admitted" or run.due_at is None or run.due_at <= run.updated_at:
+        return False
+    return to_ms(run.due_at) > journal.store.now_ms()
 
 
 def _carried_on(graph: DurableGraph, journal: Journal, seen: Run, control: object) -> tuple[Outcome, str | None]:
