@@ -42,7 +42,7 @@ def looked_at(graph: DurableGraph, thread_id: str = THREAD, draining: Draining |
     return advance({graph.name: graph}, graph.journal, thread_id, draining or Draining())
 
 
-def one_node(journal: Journal, node: Callable[[State], Any], **options: Any) -> DurableGraph:
+def one_node(journal: Journal, node: Any, **options: Any) -> DurableGraph:
     builder = StateGraph(State)
     builder.add_node("node", node)
     builder.add_edge(START, "node")
