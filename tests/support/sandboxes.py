@@ -26,10 +26,11 @@ class ForkedSandbox:
         url: Where it listens.
     """
 
-    def __init__(self, database: Path) -> None:
-        """Start it."""
+    def __init__(self, database: Path, host: str = "127.0.0.1") -> None:
+        """Start it; it listens at *host*."""
         self.url = ""
         self.database = database
+        self._host = host
         self._port = 0
         self._process: ForkServerProcess | None = None
         self.start()
@@ -42,7 +43,9 @@ class ForkedSandbox:
     def start(self) -> None:
         """Start it and wait until it takes connections."""
         here, there = context().Pipe(duplex=False)
-        self._process = context().Process(target=_serve, args=(self.database, self._port, there), daemon=True)
+        self._process = context().Process(
+            target=_serve, args=(self.database, self._host, self._port, there), daemon=True
+        )
         self._process.start()
         there.close()
         assert here.poll(START_S), f"the sandbox over {self.database} does not listen"
@@ -60,17 +63,17 @@ class ForkedSandbox:
 
 
 @contextmanager
-def forked_sandbox(database: Path) -> Iterator[ForkedSandbox]:
+def forked_sandbox(database: Path, host: str = "127.0.0.1") -> Iterator[ForkedSandbox]:
     """Run a sandbox and end it."""
-    sandbox = ForkedSandbox(database)
+    sandbox = ForkedSandbox(database, host)
     try:
         yield sandbox
     finally:
         sandbox.stop()
 
 
-def _serve(database: Path, port: int, ready: Connection) -> None:
+def _serve(database: Path, host: str, port: int, ready: Connection) -> None:
     signal.signal(
         signal.SIGTERM, signal.SIG_IGN
     )  # until it listens: an end before that would leave the starter waiting
-    serve("127.0.0.1", port, database, ready.send)
+    serve(host, port, database, ready.send)
