@@ -53,7 +53,7 @@ from graph.asks import Ask, Decide, Nudge, Start, read_ask, read_config
 from graph.backoff import Backoff
 from graph.holding import Holding
 from graph.questions import decide, open_foreign
-from graph.snapshots import check_nodes_exist, check_turn, standing
+from graph.snapshots import as_written, check_nodes_exist, check_turn, standing
 from nodes.state import CHANNELS
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -176,7 +176,8 @@ class Advance:
             )
         if run.state != "done":  # a join that filled in part is then nothing that is still to run
             check_nodes_exist(self.compiled, config)
-        check_turn(self.compiled.get_state(config), thread_id, turn=run.turn, started=run.head is not None)
+        head = as_written(self.compiled, config, self.journal.saver.head(thread_id))
+        check_turn(head, thread_id, turn=run.turn, started=run.head is not None)
         return run
 
     def _admission(self, given: dict[str, Any], thread_id: str, principal: str | None, submission: str) -> Admission:

@@ -60,6 +60,17 @@ def standing(snapshot: StateSnapshot, *, turn: int) -> Standing:
     )
 
 
+def as_written(compiled: Compiled, config: RunnableConfig, head: str) -> StateSnapshot:
+    """
+    Return the snapshot of the checkpoint *head* as it was written, with every task of its step; of an empty *head*, that of an empty thread.
+
+    LangGraph's snapshot of a thread has the writes of the nodes that have ended since, merged by the graph's reducers. A reducer that refuses
+    one raises there at every look, and the run could neither be started nor end.
+    """
+    pinned = {**config["configurable"], "checkpoint_id": head} if head else config["configurable"]
+    return compiled.get_state({**config, "configurable": pinned})
+
+
 def check_turn(snapshot: StateSnapshot, thread_id: str, *, turn: int, started: bool) -> None:
     """
     Make sure that the head's turn is this one, an earlier one, or none yet.
@@ -119,21 +130,22 @@ def _gone(compiled: Compiled, config: RunnableConfig) -> Iterator[str]:
         return
     yield from _scheduled(head.checkpoint["channel_values"]) - compiled.nodes.keys()
     if any(True for _ in compiled.get_subgraphs()):
-        yield from _gone_inside(compiled, compiled.get_state(config, subgraphs=True), saver)
+        yield from _gone_inside(compiled, compiled, head.config, saver)
 
 
-def _gone_inside(compiled: Compiled, snapshot: StateSnapshot, saver: BaseCheckpointSaver[Any]) -> Iterator[str]:
-    """Look at the head of every subgraph that is at work, however deep it stands."""
+def _gone_inside(
+    root: Compiled, compiled: Compiled, head: RunnableConfig, saver: BaseCheckpointSaver[Any]
+) -> Iterator[str]:
+    """Look at the head of every subgraph that is at work, however deep it stands; *head* is that of *compiled*, by its checkpoint's id."""
     inner = dict(compiled.get_subgraphs())
-    for task in snapshot.tasks:
+    for task in root.get_state(head).tasks:
         graph = inner.get(task.name)
-        if not isinstance(graph, CompiledStateGraph) or not isinstance(task.state, StateSnapshot):
+        below = saver.get_tuple(task.state) if isinstance(task.state, dict) else None
+        if not isinstance(graph, CompiledStateGraph) or below is None:
             continue
-        head = saver.get_tuple(task.state.config)
-        if head:
-            gone = _scheduled(head.checkpoint["channel_values"]) - graph.nodes.keys()
-            yield from (f"{task.name}/{node}" for node in gone)
-        yield from (f"{task.name}/{node}" for node in _gone_inside(graph, task.state, saver))
+        gone = _scheduled(below.checkpoint["channel_values"]) - graph.nodes.keys()
+        yield from (f"{task.name}/{node}" for node in gone)
+        yield from (f"{task.name}/{node}" for node in _gone_inside(root, graph, below.config, saver))
 
 
 def _scheduled(values: Mapping[str, Any]) -> set[str]:

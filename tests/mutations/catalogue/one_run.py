@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.mutations.catalogue.places import ADVANCE, ATTACK, DOUBT, LIFE, RESOLVING, RUNS, TABLE, WAKING
+from tests.mutations.catalogue.places import (
+    ADVANCE,
+    ATTACK,
+    DEAD,
+    DOUBT,
+    LIFE,
+    RESOLVING,
+    RUNS,
+    SNAPSHOTS,
+    TABLE,
+    WAKING,
+)
 from tests.mutations.workshop import Mutation
 
 ONE_RUN = (
@@ -57,10 +68,18 @@ ONE_RUN = (
     Mutation(
         "the turn is the run's",
         ADVANCE,
-        "        check_turn(self.compiled.get_state(config), thread_id, turn=run.turn, started=run.head is not None)\n",
+        "        check_turn(head, thread_id, turn=run.turn, started=run.head is not None)\n",
         "",
         (ATTACK + "test_a_forged_turn_is_refused",),
         "A head that somebody wrote by hand passes for the run's.",
+    ),
+    Mutation(
+        "the head is looked at as it was written",
+        SNAPSHOTS,
+        '"checkpoint_id": head} if head else',
+        '"checkpoint_id": head} if not config else',
+        (DEAD + "test_what_no_reducer_takes_ends_as_a_dead_letter",),
+        "A run whose reducer raises is never started again, costs no attempt and never ends.",
     ),
     Mutation(
         "a graph carries its own runs",
