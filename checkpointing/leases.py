@@ -9,6 +9,9 @@ Every durable write of a run checks the fence in its own transaction, under a lo
 
 The check locks the row (`for share`): without it, under read committed, A's write could read fence 7, B could take over, and A
 commit after that. An expired lease that nobody took is still its owner's: expiry allows taking, it does not forbid writing.
+
+The check compares the owner too. Where an older copy of the journal was restored the fences went back, and a worker that did not notice may hold
+a number that somebody else was given since.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from checkpointing.clock import duration_ms
 from checkpointing.errors import LeaseLost, RunBusy, StoreUnreachable
@@ -34,11 +38,11 @@ where leases.owner is null or leases.expires_ms <= :now
 returning fence
 """
 RENEW = """
-update leases set expires_ms = :now + :lease_ms where name = :name and fence = :fence and owner is not null
+update leases set expires_ms = :now + :lease_ms where name = :name and fence = :fence and owner = :owner
 returning fence
 """
-GIVE_BACK = "update leases set owner = null where name = :name and fence = :fence returning fence"
-HELD = "select fence from leases where name = :name and fence = :fence and owner is not null for share"
+GIVE_BACK = "update leases set owner = null where name = :name and fence = :fence and owner = :owner returning fence"
+HELD = "select fence from leases where name = :name and fence = :fence and owner = :owner for share"
 FREE = """
 insert into leases (name, owner, fence, expires_ms) values (:name, null, 0, 0) on conflict (name) do nothing
 """
@@ -58,8 +62,8 @@ class Lease:
 
     Attributes:
         name: `thread:` and the thread id, or `slot:` and the slot where a raw graph runs without a thread's lease.
-        fence: Which holding this is; never used again.
-        owner: Who holds it, for people: host, process and a random part.
+        fence: Which holding this is; never used again, but after an older copy of the journal was restored.
+        owner: Who holds it: host, process and a random part, which no other holding has.
     """
 
     name: str
@@ -110,7 +114,7 @@ class Leases:
             LeaseLost: it was taken over or given back. Stop.
         """
         with self.store.transaction("lease.renew") as tx:
-            if not tx.one(RENEW, name=lease.name, fence=lease.fence, lease_ms=duration_ms(self.lease)):
+            if not tx.one(RENEW, **_this(lease), lease_ms=duration_ms(self.lease)):
                 raise LeaseLost(_lost(lease))
 
     def give_back(self, lease: Lease) -> None:
@@ -127,7 +131,7 @@ class Leases:
 
 def give_back(tx: Tx, lease: Lease) -> None:
     """Give *lease* back as part of *tx*; nothing happens if it is not held any more."""
-    tx.all(GIVE_BACK, name=lease.name, fence=lease.fence)
+    tx.all(GIVE_BACK, **_this(lease))
 
 
 def check_fence(tx: Tx, lease: Lease, *, to_end: bool = False) -> None:
@@ -140,7 +144,7 @@ def check_fence(tx: Tx, lease: Lease, *, to_end: bool = False) -> None:
     Raises:
         LeaseLost: it was taken over or given back; nothing of *tx* may happen.
     """
-    if not tx.one(HELD_TO_END if to_end else HELD, name=lease.name, fence=lease.fence):
+    if not tx.one(HELD_TO_END if to_end else HELD, **_this(lease)):
         raise LeaseLost(_lost(lease))
 
 
@@ -242,6 +246,11 @@ def holding(leases: Leases, name: str) -> Iterator[Lease]:
 def slot_lease(slot_id: str) -> str:
     """Return the name of the lease under which one slot is executed where no thread's lease is held."""
     return f"slot:{slot_id}"
+
+
+def _this(lease: Lease) -> dict[str, Any]:
+    """Return what names this holding and no other, the journal's past before a restore included."""
+    return {"name": lease.name, "fence": lease.fence, "owner": lease.owner}
 
 
 def _busy(name: str, holder: Row | None) -> str:

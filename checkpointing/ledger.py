@@ -37,10 +37,10 @@ from checkpointing.slots import ambiguous
 from checkpointing.store import Row, Store, Tx
 
 CLAIM = """
-insert into effects (slot, key, effect, thread_id, step, arguments, digest, state, approval_id, lease, fence, root, task, checkpoint,
-    calls, replays, cost, claimed_ms, called_ms)
-values (:slot, :key, :effect, :thread_id, :step, :arguments, :digest, 'claimed', :approval_id, :lease, :fence, :root, :task,
-    :checkpoint, 1, 0, :cost, :now, :now)
+insert into effects (slot, key, effect, thread_id, step, arguments, digest, state, approval_id, lease, fence, claimed_by, root, task,
+    checkpoint, calls, replays, cost, claimed_ms, called_ms)
+values (:slot, :key, :effect, :thread_id, :step, :arguments, :digest, 'claimed', :approval_id, :lease, :fence, :owner, :root,
+    :task, :checkpoint, 1, 0, :cost, :now, :now)
 on conflict do nothing
 returning *, :now as now
 """
@@ -51,24 +51,25 @@ select case when fence = :fence then expires_ms else before_ms end as until_ms f
 UNDER_APPROVAL = "select key from effects where approval_id = :approval_id and slot <> :slot"
 REPLAYED = "update effects set replays = replays + 1 where slot = :slot"
 TAKE_OVER = """
-update effects set state = 'claimed', lease = :lease, fence = :fence, root = :root, task = :task, checkpoint = :checkpoint,
+update effects set state = 'claimed', lease = :lease, fence = :fence, claimed_by = :owner, root = :root, task = :task, checkpoint = :checkpoint,
     calls = calls + 1, called_ms = :now
 where slot = :slot and state in ('claimed', 'in_doubt') returning *, :now as now
 """
 STILL_MINE = """
 select effects.key from effects join leases on leases.name = effects.lease and leases.fence = effects.fence
 where effects.slot = :slot and effects.key = :key and effects.state = 'claimed'
-    and effects.lease = :lease and effects.fence = :fence and leases.owner is not null
+    and effects.lease = :lease and effects.fence = :fence and leases.owner = :owner
 """
 CLAIM_AGAIN = """
 update effects set state = 'claimed', key = :key, effect = :effect, thread_id = :thread_id, step = :step, arguments = :arguments,
-    digest = :digest, approval_id = :approval_id, lease = :lease, fence = :fence, root = :root, task = :task,
-    checkpoint = :checkpoint, calls = calls + 1, cost = :cost, claimed_ms = :now, called_ms = :now
+    digest = :digest, approval_id = :approval_id, lease = :lease, fence = :fence, claimed_by = :owner, root = :root,
+    task = :task, checkpoint = :checkpoint, calls = calls + 1, cost = :cost, claimed_ms = :now, called_ms = :now
 where slot = :slot and state = 'released' returning *, :now as now
 """
 DOUBT = """
 update effects set state = 'in_doubt', called_ms = :now
-where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
+where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence
+    and (claimed_by is null or claimed_by = :owner) returning *
 """
 SETTLE = """
 update effects set state = 'settled', outcome = :outcome, settled_ms = :now
@@ -76,7 +77,8 @@ where slot = :slot and key = :key and state in ('claimed', 'in_doubt', 'released
 """
 RELEASE = """
 update effects set state = 'released'
-where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence returning *
+where slot = :slot and key = :key and state = 'claimed' and lease = :lease and fence = :fence
+    and (claimed_by is null or claimed_by = :owner) returning *
 """
 
 
@@ -133,7 +135,8 @@ class Ledger:
                 raise EffectBusy(f"effect {record.key!r} is being executed by another worker")
             if not person_needed(_age(row, "claimed_ms")):
                 return self._take_over(tx, asked, row)
-            if tx.one(DOUBT, slot=asked.slot.id, key=record.key, lease=row["lease"], fence=row["fence"]):
+            holding = {"lease": row["lease"], "fence": row["fence"], "owner": row["claimed_by"]}
+            if tx.one(DOUBT, slot=asked.slot.id, key=record.key, **holding):
                 audit(tx, record, "effect.in_doubt", actor=asked.place.held.owner)
         raise in_doubt(record.key)
 
@@ -304,6 +307,7 @@ def _mine(claim: Claim) -> dict[str, Any]:
         "key": claim.record.key,
         "lease": claim.lease.name,
         "fence": claim.lease.fence,
+        "owner": claim.lease.owner,
     }
 
 

@@ -99,6 +99,7 @@ class Place:
         return {
             "lease": self.lease.name if self.lease else None,
             "fence": self.lease.fence if self.lease else None,
+            "owner": self.lease.owner if self.lease else None,
             "root": self.root,
             "task": self.task,
             "checkpoint": self.checkpoint,

@@ -12,9 +12,9 @@ import pytest
 
 from checkpointing import Journal, Lease
 from checkpointing.admissions import Admission
-from checkpointing.effects import Request
+from checkpointing.effects import Claim, Request
 from checkpointing.errors import LeaseLost, RunBusy, StoreUnreachable
-from checkpointing.leases import TAKE, Heartbeat, Leases
+from checkpointing.leases import TAKE, Heartbeat, Leases, check_fence
 from checkpointing.questions import Question
 from checkpointing.slots import Place, Slot
 from checkpointing.store import Tx
@@ -196,3 +196,51 @@ def test_a_heartbeat_that_fails_for_a_whole_lease_loses_it(
     with pytest.raises(LeaseLost):
         first.runs.start(stale, "claim-0042", head="")
     assert first.effects.list() == []
+
+
+def test_a_holder_from_before_a_restore_has_a_number_that_is_given_out_again_and_nothing_else(
+    journal: Journal, clock: MovingClock
+) -> None:
+    """An older copy was restored under a worker that did not notice, so the fences went back to before its lease."""
+    stale = journal.leases.take(NAME)
+    set_back(journal)
+    fresh = journal.leases.take(NAME)
+    assert stale.fence == fresh.fence
+
+    with pytest.raises(LeaseLost):
+        journal.leases.renew(stale)
+    with pytest.raises(LeaseLost), journal.store.transaction("test.write") as tx:
+        check_fence(tx, stale)
+    journal.leases.give_back(stale)
+    assert journal.leases.holder(NAME) == fresh.owner
+
+
+def test_a_holder_from_before_a_restore_says_nothing_of_its_successors_claim(journal: Journal) -> None:
+    stale = claimed(journal)
+    set_back(journal)
+    fresh = claimed(journal)
+    assert (stale.record.key, stale.lease.fence) == (fresh.record.key, fresh.lease.fence)
+
+    journal.effects.release(stale, why="the receiver refused it")
+    journal.effects.doubt(stale, why="no answer")
+    assert journal.effects.get(fresh.record.key).state == "claimed"
+    with pytest.raises(LeaseLost):
+        journal.effects.check_mine(stale)
+    journal.effects.release(fresh, why="the receiver refused it")
+    assert journal.effects.get(fresh.record.key).state == "released"
+
+
+def claimed(journal: Journal) -> Claim:
+    """Claim the payment under a lease that is taken for it."""
+    place = Place(journal.leases.take(NAME), "root", "task", "@root")
+    asked = Request(Slot("claim-0042", "pay.0", "pay"), place, "pay", {"amount": 5}, "d", "whole", None, 0)
+    claim = journal.effects.claim(asked, person_needed=lambda _age: False)
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def set_back(journal: Journal) -> None:
+    """Make the tables what they were before anything happened."""
+    with journal.store.transaction("test.restore") as tx:
+        for emptied in ("delete from leases", "delete from effects", "delete from audit", "delete from audit_heads"):
+            tx.all(emptied)

@@ -11,7 +11,6 @@ import pytest
 from checkpointing import Journal
 from checkpointing.effects import Request
 from checkpointing.errors import EffectUnsettled, LeaseLost, Unreachable
-from checkpointing.leases import Lease
 from checkpointing.slots import Place, Slot
 from tests.support.clock import MovingClock
 from tools import Effect, Receiver, effect
@@ -114,7 +113,6 @@ def test_the_delay_counts_from_the_end_of_a_call_that_got_no_answer(
     with pytest.raises(EffectUnsettled):
         steps.throw(Unreachable("no answer again"))
     clock.move(timedelta(seconds=12))
-    journal.leases.give_back(Lease(LEASE, 1, ""))
 
     assert step(begin(journal, pay)) == Wait(timedelta(seconds=18))
 
