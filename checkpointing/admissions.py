@@ -94,7 +94,7 @@ def run_from(row: Row) -> Run:
         attempts=row["attempts"],
         tries=row["tries"],
         resumes=row["resumes"],
-        steps=row["steps"],
+        steps=max(0, row["steps"]),  # below zero until LangGraph has taken the input
         head=row["head"],
         submitted_by=row["submitted_by"],
         graph=row["graph"],

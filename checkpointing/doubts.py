@@ -7,7 +7,9 @@ from __future__ import annotations
 from checkpointing.errors import EffectInDoubt
 from checkpointing.store import Tx
 
-UNSETTLED = "select key from effects where thread_id = :thread_id and generation = 1 and state in ('claimed', 'in_doubt') limit 1"
+UNSETTLED = """
+select key from effects where thread_id = :thread_id and generation = 1 and repeatable = 0 and state in ('claimed', 'in_doubt') limit 1
+"""
 LOCK_KEY = "select state from effects where key = :key for update"
 
 
@@ -15,7 +17,8 @@ def unsettled(tx: Tx, thread_id: str) -> str | None:
     """
     Return the key of an effect of the thread of which nobody knows yet whether it happened, or `None`.
 
-    A later generation is a person's second attempt beside the run, which has had its answer from the first.
+    A later generation is a person's second attempt beside the run, which has had its answer from the first. What does no harm when it is done
+    again, a question to a model, may be left behind by a worker that died or by a question that was put in other words.
     """
     row = tx.one(UNSETTLED, thread_id=thread_id)
     return str(row["key"]) if row else None

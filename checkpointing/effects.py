@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from checkpointing.budget import Spend
 from checkpointing.clock import from_ms
 from checkpointing.digest import JSON
 from checkpointing.leases import Lease
@@ -30,6 +31,8 @@ class Request:
         approved_hash: The whole SHA-256 of all arguments, to be compared with the approval's.
         approval_id: The approval it acts under, or `None`.
         cost: In minor units; 0 if the effect declares none.
+        tokens: What a model may use; 0 if the effect declares none.
+        repeatable: An abandoned claim does no harm: calling again is no second effect.
         max_key_length: The longest key its receiver takes, in characters.
     """
 
@@ -42,6 +45,8 @@ class Request:
     approval_id: str | None
     cost: int
     max_key_length: int = MAX_KEY_LENGTH
+    tokens: int = 0
+    repeatable: bool = False
 
     @property
     def key(self) -> str:
@@ -63,6 +68,8 @@ class Request:
             "digest": self.digest,
             "approval_id": self.approval_id,
             "cost": self.cost,
+            "tokens": self.tokens,
+            "repeatable": int(self.repeatable),
             **self.place.columns(),
         }
 
@@ -97,9 +104,12 @@ class EffectRecord:
         outcome: What the tool returned, or `{"declined": message}`; `None` until settled.
         calls: How many claims led to a call, the first one counted.
         replays: How often it was answered from here instead of being called.
-        cost: In minor units.
+        cost: What was reserved for it before the call, in minor units.
         generation: Which key of the slot this is, from 1; each `reissue` begins the next.
         reissued_as: The key of the next generation, if there is one; this record is then history.
+        tokens: What was reserved of a model's tokens.
+        spent_money: What it came to; `None` where that is what was reserved, or not known yet.
+        spent_tokens: The same for tokens.
     """
 
     key: str
@@ -119,6 +129,9 @@ class EffectRecord:
     settled_at: datetime | None
     generation: int = 1
     reissued_as: str | None = None
+    tokens: int = 0
+    spent_money: int | None = None
+    spent_tokens: int | None = None
 
     @property
     def declined(self) -> str | None:
@@ -126,6 +139,13 @@ class EffectRecord:
         if isinstance(self.outcome, dict) and self.outcome.keys() == {"declined"}:
             return str(self.outcome["declined"])
         return None
+
+
+def spent_columns(outcome: JSON, spent: Spend | None = None) -> dict[str, int | None]:
+    """Return what an effect with this outcome came to, as the ledger stores it: what a receiver declined costs no money."""
+    given = spent or Spend()
+    is_no = isinstance(outcome, dict) and outcome.keys() == {"declined"}
+    return {"money": 0 if is_no and given.money is None else given.money, "tokens": given.tokens}
 
 
 def record_from(row: Row) -> EffectRecord:
@@ -148,4 +168,7 @@ def record_from(row: Row) -> EffectRecord:
         settled_at=None if row["settled_ms"] is None else from_ms(row["settled_ms"]),
         generation=row["generation"],
         reissued_as=row.get("reissued_as"),
+        tokens=row.get("tokens", 0),
+        spent_money=row["spent_money"],
+        spent_tokens=row["spent_tokens"],
     )

@@ -16,6 +16,7 @@ The branches say what the caller must do: come back later, stop this worker, ask
     ├── NeedsPerson           the run waits for somebody
     │   └── EffectInDoubt
     ├── RunDead               the run is a dead letter; `redrive` it or leave it
+    │   └── CapReached        it took all that a cap allows; raise the cap first
     ├── Refused               the call is wrong; state is unchanged
     │   ├── UnknownThread, UnknownApproval, UnknownEffect, UnknownArtefact
     │   ├── InputChanged, InputRefused
@@ -24,7 +25,7 @@ The branches say what the caller must do: come back later, stop this worker, ask
     │   ├── GraphChanged, GraphRefused
     │   └── JournalUnusable, SchemaTooNew
     ├── Bug                   the graph contradicts its own record; the run becomes a dead letter
-    │   ├── EffectConflict, SlotAmbiguous, UnguardedEffect, ArgumentsNotJson, EffectNotApproved
+    │   ├── EffectConflict, SlotAmbiguous, UnguardedEffect, ArgumentsNotJson, EffectNotApproved, CostUnknown
     │   └── ReplayMiss
     └── ToolError             what a tool says of its call
         ├── Declined          a business no: recorded, the run goes on
@@ -99,6 +100,20 @@ class EffectInDoubt(NeedsPerson):
 
 class RunDead(CounterfoilError):
     """The run is a dead letter; its row says why. `redrive` continues it from its last checkpoint."""
+
+
+class CapReached(RunDead):
+    """
+    The run has taken all that one of its caps allows; raise the cap, then `redrive`. Nothing was called.
+
+    Attributes:
+        reason: What the run's row says: `cap_supersteps`, `cap_money`, `cap_tokens` or `cap_age`.
+    """
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        """Say which cap, and how far the run went."""
+        super().__init__(message)
+        self.reason = reason
 
 
 class Refused(CounterfoilError):
@@ -211,6 +226,10 @@ class ArgumentsNotJson(Bug, TypeError):
 
 class EffectNotApproved(Bug):
     """The effect names an approval that does not cover these arguments, or was used already."""
+
+
+class CostUnknown(Bug, ValueError):
+    """An effect could not say beforehand what a call takes, so it cannot be held against a cap."""
 
 
 class ReplayMiss(Bug, LookupError):

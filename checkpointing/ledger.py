@@ -1,7 +1,7 @@
 """
 The effect ledger: one row a slot, and the outcome of a slot is recorded once.
 
-            claim (fence, approval, audit: one transaction)
+            claim (fence, approval, caps, audit: one transaction)
     none ───────────────▶ claimed ──settle──▶ settled: succeeded | declined ──reissue──▶ released, under its next key
                             │   ▲
               owner is gone │   │ taken over: the receiver's profile decides how
@@ -24,10 +24,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from checkpointing.budget import Spend, reserve
 from checkpointing.covering import check_covers
 from checkpointing.digest import JSON, canonical, sha256
 from checkpointing.doubts import in_doubt
-from checkpointing.effects import Claim, EffectRecord, EffectState, Request, record_from
+from checkpointing.effects import Claim, EffectRecord, EffectState, Request, record_from, spent_columns
 from checkpointing.errors import ClockBehind, EffectBusy, EffectConflict, EffectNotApproved, LeaseLost
 from checkpointing.executing import Executing
 from checkpointing.leases import Lease, check_fence, is_live
@@ -38,9 +39,9 @@ from checkpointing.store import Row, Store, Tx
 
 CLAIM = """
 insert into effects (slot, key, effect, thread_id, step, arguments, digest, state, approval_id, lease, fence, claimed_by, root, task,
-    checkpoint, calls, replays, cost, claimed_ms, called_ms)
+    checkpoint, calls, replays, cost, tokens, repeatable, claimed_ms, called_ms)
 values (:slot, :key, :effect, :thread_id, :step, :arguments, :digest, 'claimed', :approval_id, :lease, :fence, :owner, :root,
-    :task, :checkpoint, 1, 0, :cost, :now, :now)
+    :task, :checkpoint, 1, 0, :cost, :tokens, :repeatable, :now, :now)
 on conflict do nothing
 returning *, :now as now
 """
@@ -63,7 +64,8 @@ where effects.slot = :slot and effects.key = :key and effects.state = 'claimed'
 CLAIM_AGAIN = """
 update effects set state = 'claimed', key = :key, effect = :effect, thread_id = :thread_id, step = :step, arguments = :arguments,
     digest = :digest, approval_id = :approval_id, lease = :lease, fence = :fence, claimed_by = :owner, root = :root,
-    task = :task, checkpoint = :checkpoint, calls = calls + 1, cost = :cost, claimed_ms = :now, called_ms = :now
+    task = :task, checkpoint = :checkpoint, calls = calls + 1, cost = :cost, tokens = :tokens, repeatable = :repeatable,
+    spent_money = null, spent_tokens = null, claimed_ms = :now, called_ms = :now
 where slot = :slot and state = 'released' returning *, :now as now
 """
 DOUBT = """
@@ -72,7 +74,7 @@ where slot = :slot and key = :key and state = 'claimed' and lease = :lease and f
     and (claimed_by is null or claimed_by = :owner) returning *
 """
 SETTLE = """
-update effects set state = 'settled', outcome = :outcome, settled_ms = :now
+update effects set state = 'settled', outcome = :outcome, settled_ms = :now, spent_money = :money, spent_tokens = :tokens
 where slot = :slot and key = :key and state in ('claimed', 'in_doubt', 'released') returning *
 """
 RELEASE = """
@@ -112,6 +114,7 @@ class Ledger:
             SlotAmbiguous: another operation has this slot.
             EffectInDoubt: nobody but a person can tell whether it happened.
             EffectNotApproved: the approval does not cover it, or was used by another slot.
+            CapReached: what it takes does not fit under a cap of the run; stop, the run is a dead letter.
         """
         with self.store.transaction("effect.claim") as tx:
             check_fence(tx, asked.place.held)
@@ -155,9 +158,9 @@ class Ledger:
                     f"effect {claim.record.key!r} is not {claim.lease.owner}'s any more; nothing more is called by it"
                 )
 
-    def settle(self, claim: Claim, outcome: JSON) -> EffectRecord:
+    def settle(self, claim: Claim, outcome: JSON, *, spent: Spend | None = None) -> EffectRecord:
         """
-        Record *outcome* as the effect's only outcome and return the record.
+        Record *outcome* as the effect's only outcome, with what it came to, and return the record.
 
         Needs no lease: what was called was called, even where a person has said meanwhile that nothing happened. If somebody settled
         it, theirs stands and is returned. A crash before the commit leaves the claim, to be resolved by the receiver's profile.
@@ -169,10 +172,12 @@ class Ledger:
         """
         canonical(outcome, what=f"the outcome of effect {claim.record.key!r}")
         with self.store.transaction("effect.settle") as tx:
-            row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome))
+            came_to = spent_columns(outcome, spent)
+            row = tx.one(SETTLE, slot=claim.record.slot, key=claim.record.key, outcome=json.dumps(outcome), **came_to)
             if row is not None:
                 record = record_from(row)
-                wake_and_audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome))
+                unknown = {"spend_unknown": spent.unknown} if spent and spent.unknown else {}
+                wake_and_audit(tx, record, "effect.settle", actor=claim.lease.owner, outcome=sha256(outcome), **unknown)
                 return record
             if known := _stands(tx, claim, outcome):
                 return known
@@ -251,6 +256,8 @@ class Ledger:
             # Another thread claimed the same `once=` slot, or used the approval, between our two statements.
             raise EffectBusy(f"effect {key!r} was claimed by another worker just now")
         record = record_from(row)
+        if asked.place.caps:
+            reserve(tx, record.thread_id, asked.place.caps, money=record.cost, tokens=record.tokens)
         audit(
             tx,
             record,

@@ -19,7 +19,7 @@ from typing import Any
 from checkpointing.audit import append
 from checkpointing.covering import check_covers
 from checkpointing.digest import JSON, canonical, sha256
-from checkpointing.effects import EffectRecord, Request, record_from
+from checkpointing.effects import EffectRecord, Request, record_from, spent_columns
 from checkpointing.errors import (
     AlreadySettled,
     ArgumentsNotJson,
@@ -38,7 +38,7 @@ from checkpointing.waking import wake_waiting
 GET = "select * from effects where key = :key"
 GET_LOCKED = GET + " for update"
 RESOLVE_HAPPENED = """
-update effects set state = 'settled', outcome = :outcome, settled_ms = :now
+update effects set state = 'settled', outcome = :outcome, settled_ms = :now, spent_money = :money, spent_tokens = :tokens
 where key = :key and state in ('claimed', 'in_doubt') returning *
 """
 RESOLVE_NOTHING = """
@@ -46,14 +46,16 @@ update effects set state = 'released' where key = :key and state in ('claimed', 
 """
 KEEP = """
 insert into effect_generations (slot, generation, key, effect, thread_id, step, arguments, digest, state, outcome, approval_id,
-    calls, replays, cost, claimed_ms, settled_ms, reissued_as, reissued_by, reissued_ms)
+    calls, replays, cost, claimed_ms, settled_ms, reissued_as, reissued_by, reissued_ms, spent_money, spent_tokens)
 select slot, generation, key, effect, thread_id, step, arguments, digest, state, outcome, approval_id,
-    calls, replays, cost, claimed_ms, settled_ms, :next_key, :principal, :now
+    calls, replays, cost, claimed_ms, settled_ms, :next_key, :principal, :now,
+    case when state = 'settled' then coalesce(spent_money, 0) else 0 end,
+    case when state = 'settled' then coalesce(spent_tokens, tokens) else 0 end
 from effects where key = :key
 """
 REISSUE = """
 update effects set state = 'released', key = :next_key, generation = generation + 1, outcome = null, settled_ms = null, calls = 0,
-    replays = 0
+    replays = 0, spent_money = null, spent_tokens = null
 where key = :key and state in ('settled', 'released') returning *
 """
 REISSUED_AS = "select reissued_as, reissued_by from effect_generations where key = :key"
@@ -80,7 +82,7 @@ def resolve(store: Store, key: str, *, happened: bool, outcome: JSON, principal:
         if found["state"] == "claimed" and is_live(tx, name=found["lease"], fence=found["fence"]):
             raise EffectBusy(f"effect {key!r} is being executed; resolve it if its worker does not settle it")
         row = (
-            tx.one(RESOLVE_HAPPENED, key=key, outcome=json.dumps(outcome))
+            tx.one(RESOLVE_HAPPENED, key=key, outcome=json.dumps(outcome), **spent_columns(outcome))
             if happened
             else tx.one(RESOLVE_NOTHING, key=key)
         )
@@ -156,6 +158,8 @@ def asked_again(store: Store, key: str, lease: Lease, *, max_key_length: int) ->
         approval_id=record.approval_id,
         cost=record.cost,
         max_key_length=max_key_length,
+        tokens=record.tokens,
+        repeatable=bool(row["repeatable"]),
     )
 
 

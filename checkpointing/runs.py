@@ -15,7 +15,7 @@ the lease starts again from the last checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from checkpointing.admissions import Admission, Run, RunState, run_from
@@ -61,7 +61,8 @@ returning *
 """
 PARK = """
 update runs set state = 'parked', reason = :reason, waits_for = :waits_for, error = null, attempts = attempts - 1, updated_ms = :now,
-    due_ms = (select min(expires_ms) from approvals where approvals.thread_id = :thread_id and approvals.state = 'pending')
+    due_ms = (select min(at_ms) from (select expires_ms as at_ms from approvals where thread_id = :thread_id and state = 'pending'
+        union all select cast(:until_ms as bigint)) as ends)
 where thread_id = :thread_id and state = 'running' returning *
 """
 FINISH = """
@@ -219,18 +220,20 @@ class Runs:
         reason: str,
         still_waiting: Callable[[Tx], bool],
         waits_for: str | None = None,
+        until: datetime | None = None,
     ) -> bool:
         """
-        Park the run and give the lease back, unless what it waits for has come meanwhile.
+        Park the run and give the lease back, unless what it waits for has come meanwhile; *until* is when its own time is over.
 
         *still_waiting* looks, under a lock on the rows waited for, in the same transaction; if it says no, nothing is changed,
         `False` is returned and the caller advances the run once more. So a decision is either seen here or finds the run parked.
         """
+        until_ms = None if until is None else to_ms(until)
         with self.store.transaction("run.park") as tx:
             check_fence(tx, lease, to_end=True)
             if not still_waiting(tx):
                 return False
-            if row := tx.one(PARK, thread_id=thread_id, reason=reason, waits_for=waits_for):
+            if row := tx.one(PARK, thread_id=thread_id, reason=reason, waits_for=waits_for, until_ms=until_ms):
                 _audit(tx, run_from(row), "run.park", actor=lease.owner, reason=reason)
             give_back(tx, lease)
             return True

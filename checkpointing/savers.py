@@ -31,6 +31,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from checkpointing.bridge import Bridge
+from checkpointing.budget import STOP, count_step
 from checkpointing.errors import CheckpointSuperseded, ClockBehind
 from checkpointing.leases import Lease, check_fence, check_free, thread_lease
 from checkpointing.postgres import PostgresEngine
@@ -41,7 +42,6 @@ LEASE = "__counterfoil_lease"
 """Where the config carries the caller's lease. LangGraph stores no key that begins with two underscores."""
 
 HEAD = "select max(checkpoint_id) as head from checkpoints where thread_id = :thread_id and checkpoint_ns = :namespace"
-STEP_DONE = "update runs set steps = steps + 1 where thread_id = :thread_id and state = 'running'"
 FORGET_ERROR = """
 delete from {writes} where thread_id = :thread_id and checkpoint_ns = :namespace and checkpoint_id = :checkpoint_id
     and task_id = :task_id and channel = '__error__'
@@ -64,7 +64,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Write a checkpoint, under the fence; errors as this module says."""
-        with self._fenced("checkpoint.put", config, checkpoint["id"]):
+        with self._fenced("checkpoint.put", config, checkpoint["id"], source=metadata.get("source", "")):
             return super().put(config, checkpoint, metadata, new_versions)
 
     def put_writes(
@@ -157,9 +157,10 @@ class FencedSaver(BaseCheckpointSaver[str]):
         checkpoint_id: str | None,
         *,
         finished_task: str | None = None,
+        source: str = "",
     ) -> Iterator[None]:
         """Make the official saver's next cursor in this thread a fenced transaction of the store."""
-        self._writing.now = (name, config["configurable"], checkpoint_id, finished_task)
+        self._writing.now = (name, config["configurable"], checkpoint_id, finished_task, source)
         try:
             yield
         finally:
@@ -167,12 +168,13 @@ class FencedSaver(BaseCheckpointSaver[str]):
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
-        """Begin what `_fenced` announced: check first, then hand out the cursor."""
-        name, configurable, checkpoint_id, finished_task = self._writing.now
+        """Begin what `_fenced` announced: check first, then hand out the cursor. A cap that lets no other superstep follow stops the run."""
+        name, configurable, checkpoint_id, finished_task, source = self._writing.now
+        cap = None
         with self.store.transaction(name) as tx:
             _check(tx, configurable, checkpoint_id)
-            if checkpoint_id and not configurable.get("checkpoint_ns"):
-                tx.all(STEP_DONE, thread_id=str(configurable["thread_id"]))
+            if checkpoint_id and configurable.get(LEASE):
+                cap = count_step(tx, configurable, checkpoint_id, source)
             if finished_task:
                 tx.all(
                     FORGET_ERROR.replace("{writes}", self.writes_table),
@@ -182,6 +184,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
                     task_id=finished_task,
                 )
             yield tx.cursor
+        if cap:
+            configurable[STOP](cap.reason)
 
     def _is_writing(self) -> bool:
         return getattr(self._writing, "now", None) is not None

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkpointing.budget import Caps
 from checkpointing.errors import SlotAmbiguous
 from checkpointing.leases import Lease
 from checkpointing.store import Row, Tx
@@ -80,6 +81,7 @@ class Place:
         task: LangGraph's task, with the tasks of the graphs around it: the whole checkpoint namespace.
         checkpoint: The innermost graph's namespace and checkpoint, as `namespace@id`.
         ancestry: How to ask about other checkpoints of the thread; `None` where the checkpointer cannot be asked.
+        caps: What the run may take; `None` on a raw graph, and for what a person asks for beside the run.
     """
 
     lease: Lease | None
@@ -87,6 +89,7 @@ class Place:
     task: str
     checkpoint: str
     ancestry: Ancestry | None = field(default=None, compare=False)
+    caps: Caps | None = field(default=None, compare=False)
 
     @property
     def held(self) -> Lease:

@@ -19,22 +19,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphDrained
+from langgraph.errors import GraphDrained, GraphRecursionError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from checkpointing import Approval, Journal, Lease, Run
 from checkpointing.admissions import Admission
 from checkpointing.approvals import all_pending
+from checkpointing.budget import Caps, over
+from checkpointing.clock import from_ms
 from checkpointing.digest import sha256
 from checkpointing.doubts import in_doubt, still_in_doubt, unsettled
 from checkpointing.errors import (
     ArgumentsNotJson,
     Bug,
+    CapReached,
     EffectInDoubt,
     GraphChanged,
     GraphRefused,
@@ -47,10 +51,10 @@ from checkpointing.errors import (
     TryAgain,
 )
 from checkpointing.leases import Heartbeat
-from checkpointing.savers import LEASE
 from checkpointing.text import storable
 from graph.asks import Ask, Decide, Nudge, Start, read_ask, read_config
 from graph.backoff import Backoff
+from graph.caps import Stopper, drained_by, why_dead, within
 from graph.holding import Holding
 from graph.questions import decide, open_foreign
 from graph.snapshots import as_written, check_nodes_exist, check_turn, standing
@@ -58,7 +62,7 @@ from nodes.state import CHANNELS
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
-DEAD_AT_ONCE = (Bug, Rejected, GraphRefused)
+DEAD_AT_ONCE = (Bug, Rejected, GraphRefused, GraphRecursionError)
 """Errors that another attempt would only meet again."""
 
 
@@ -81,6 +85,7 @@ class Advance:
         attempts: Starts without a new checkpoint before a run is a dead letter.
         backoff: How long workers leave a run alone after one of them.
         turns: A thread that is done takes further input.
+        caps: What a run may take over its life.
     """
 
     compiled: Compiled
@@ -89,15 +94,18 @@ class Advance:
     attempts: int
     turns: bool
     backoff: Backoff
+    caps: Caps
 
-    def passes(self, given: object, config: RunnableConfig) -> Generator[Pass, None, None]:
+    def passes(self, given: object, config: RunnableConfig, stop: Stopper) -> Generator[Pass, None, None]:
         """
         Accept *given* and yield passes until the run rests; none if there is nothing to do.
+
+        *stop* is called during a pass where a cap is reached: whoever runs it is to end it at the checkpoint just written.
 
         Raises:
             Refused: the call is wrong; nothing was changed.
             RunBusy: another call holds the thread. With a decision that was recorded it is not raised: the holder carries on.
-            RunDead: the run is a dead letter.
+            RunDead: the run is a dead letter; `CapReached` where this call has found that it took all that a cap allows.
             EffectInDoubt: the run is parked for a person to say what happened.
             Exception: what a pass raised, after the run's row says what becomes of it.
         """
@@ -112,7 +120,7 @@ class Advance:
                 return
             raise
         try:
-            yield from self._passes(holding, thread_id, config)
+            yield from self._passes(holding, thread_id, config, stop)
         except BaseException:
             holding.give_back()
             raise
@@ -196,13 +204,25 @@ class Advance:
             raise RunDead(
                 f"thread {thread_id!r} is a dead letter ({run.reason}): {run.error}; see counterfoil show {thread_id}"
             )
+        if run.state == "parked" and self._is_too_old(run):
+            return True
         if run.state == "parked" and run.waits_for:
             raise in_doubt(run.waits_for)
         return run.state in ("admitted", "running")
 
-    def _passes(self, holding: Holding, thread_id: str, config: RunnableConfig) -> Generator[Pass, None, None]:
+    def _is_too_old(self, run: Run) -> bool:
+        end = self._end_of(run)
+        return end is not None and end <= from_ms(self.journal.store.now_ms())
+
+    def _end_of(self, run: Run) -> datetime | None:
+        """Return when the run's time is over, or `None`."""
+        return None if self.caps.age is None else run.admitted_at + self.caps.age
+
+    def _passes(
+        self, holding: Holding, thread_id: str, config: RunnableConfig, stop: Stopper
+    ) -> Generator[Pass, None, None]:
         lease = holding.lease
-        leased: RunnableConfig = {**config, "configurable": {**config["configurable"], LEASE: lease}}
+        leased = within(self.caps, config, lease, stop, bound=self.compiled.config)
         for number in count():
             run = self._start(holding, thread_id, config, first=number == 0)
             try:
@@ -241,6 +261,8 @@ class Advance:
             self._bury(lease, run, reason="router", error=str(at.error))
         if run.attempts > self.attempts:
             self._bury(lease, run, reason="attempts", error=run.error or "its workers died")
+        if cap := self._cap_over(run.thread_id):
+            raise cap
         if not at.begun:
             kind, content = self.journal.runs.input_of(run.thread_id)
             given = self.journal.saver.serde.loads_typed((kind, content))
@@ -272,6 +294,7 @@ class Advance:
                 run.thread_id,
                 reason="approval",
                 still_waiting=lambda tx: all_pending(tx, run.thread_id, waits),
+                until=self._end_of(run),
             )
         else:  # a breakpoint: whoever set it goes on with None, and no worker walks past it
             self.journal.runs.stand_by(lease, run.thread_id, error=None, refund=True, wait=None)
@@ -282,6 +305,11 @@ class Advance:
         runs, lease, thread_id, said = self.journal.runs, holding.lease, run.thread_id, one_line(error)
         if isinstance(error, EffectInDoubt):
             return self._park_in_doubt(holding, run, error.key)
+        if cap := self._cap_of(error, thread_id):
+            holding.end(lambda: runs.die(lease, thread_id, reason=cap.reason, error=one_line(cap)))
+            if cap is not error:
+                raise cap from error
+            return False
         if isinstance(error, Stop | RunDead):
             return False
         if isinstance(error, TryAgain):
@@ -290,7 +318,7 @@ class Advance:
         elif isinstance(error, GraphDrained) or not isinstance(error, Exception):
             holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
         elif isinstance(error, DEAD_AT_ONCE):
-            holding.end(lambda: runs.die(lease, thread_id, reason=_words(type(error)), error=said))
+            holding.end(lambda: runs.die(lease, thread_id, reason=why_dead(error), error=said))
         elif run.attempts >= self.attempts:
             holding.end(lambda: runs.die(lease, thread_id, reason="attempts", error=said))
         else:
@@ -309,6 +337,7 @@ class Advance:
                 reason="in_doubt",
                 still_waiting=lambda tx: still_in_doubt(tx, key),
                 waits_for=key,
+                until=self._end_of(run),
             )
 
         def park_or_stand_by() -> None:
@@ -319,6 +348,16 @@ class Advance:
             return not parked()
         holding.end(park_or_stand_by)  # a sibling's tool still runs, and nobody is left to go on when it is over
         return False
+
+    def _cap_over(self, thread_id: str) -> CapReached | None:
+        with self.journal.store.reading() as tx:
+            return over(tx, thread_id, self.caps)
+
+    def _cap_of(self, error: BaseException, thread_id: str) -> CapReached | None:
+        """Return the cap that ended a pass: a claim that did not fit, or the drain that was asked for at a checkpoint."""
+        if isinstance(error, CapReached):
+            return error
+        return drained_by(error, thread_id, lambda: self._cap_over(thread_id))
 
     def _finish(self, lease: Lease, run: Run) -> None:
         """End the run as done, unless nobody knows of one of its effects whether it happened."""
@@ -354,8 +393,3 @@ def _called(name: str) -> str:
 def _answer_of(approval: Approval) -> Any:
     assert approval.decision is not None
     return approval.decision["value"]
-
-
-def _words(kind: type[BaseException]) -> str:
-    """Return a class name as words: `EffectConflict` is `effect_conflict`."""
-    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(kind.__name__))

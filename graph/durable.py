@@ -15,10 +15,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from checkpointing import Journal, Run
+from checkpointing.budget import Caps
 from checkpointing.errors import GraphRefused, InputRefused
 from checkpointing.steps import Feed
 from graph.advance import Advance, Compiled, Pass
 from graph.backoff import Backoff
+from graph.caps import controlled
 from graph.checks import check_builder
 from graph.snapshots import output
 
@@ -34,6 +36,7 @@ def durable(
     attempts: int = 5,
     backoff: Backoff | None = None,
     name: str | None = None,
+    caps: Caps | None = None,
 ) -> DurableGraph:
     """
     Make the graph of *builder* durable in *journal*.
@@ -46,6 +49,7 @@ def durable(
         attempts: starts without a new checkpoint before a run is a dead letter.
         backoff: how long workers leave a run alone after an attempt; by default a second, doubled each time, up to five minutes.
         name: what the graph is called. The runs of a named graph are carried on by the graph of that name only.
+        caps: what a run may take over its life; by default whatever it likes. One that has taken it all is a dead letter.
 
     Raises:
         GraphRefused: the graph cannot be made durable as it is; the message names what to change.
@@ -58,7 +62,7 @@ def durable(
         check_builder(builder)
         compiled = builder.compile(checkpointer=journal.saver, name=name)
     return DurableGraph(
-        compiled, journal, Advance(compiled, journal, name or "", attempts, turns, backoff or Backoff())
+        compiled, journal, Advance(compiled, journal, name or "", attempts, turns, backoff or Backoff(), caps or Caps())
     )
 
 
@@ -92,23 +96,25 @@ class DurableGraph:
         A mapping submits input, `None` advances, `Command(resume=...)` decides; repeating any of them is safe. A parked run comes back with
         `__interrupt__`. Errors as `Advance.passes`; *options* are those of LangGraph's `invoke`.
         """
-        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
+        options, stop = controlled(_checked(options), self._advance.caps)
+        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config, stop))
         result: Any = NOTHING
         with closing(passes):
             while (one := passes.next()) is not None:
                 with passes.told():
-                    result = self.compiled.invoke(one.input, one.config, durability="sync", **_checked(options))
+                    result = self.compiled.invoke(one.input, one.config, durability="sync", **options)
         return self._output(config) if result is NOTHING else result
 
     async def ainvoke(self, given: Any, config: RunnableConfig, **options: Any) -> Any:
         """As `invoke`; a caller that is cancelled leaves the run to the next call, with the lease given back."""
         run = self.journal.bridge.run
-        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
+        options, stop = controlled(_checked(options), self._advance.caps)
+        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config, stop))
         result: Any = NOTHING
         try:
             while (one := await run(passes.next)) is not None:
                 with passes.told():
-                    result = await self.compiled.ainvoke(one.input, one.config, durability="sync", **_checked(options))
+                    result = await self.compiled.ainvoke(one.input, one.config, durability="sync", **options)
         finally:
             await asyncio.shield(run(passes.close))
         return await run(self._output, config) if result is NOTHING else result
@@ -119,11 +125,12 @@ class DurableGraph:
 
         A consumer that leaves early gives the run back to the next call; one that pauses for longer than the lease may lose it.
         """
-        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
+        options, stop = controlled(_checked(options), self._advance.caps)
+        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config, stop))
         with closing(passes):
             while (one := passes.next()) is not None:
                 with passes.told():
-                    for chunk in self.compiled.stream(one.input, one.config, durability="sync", **_checked(options)):
+                    for chunk in self.compiled.stream(one.input, one.config, durability="sync", **options):
                         one.heartbeat.pause()
                         yield chunk
                         one.heartbeat.go_on()
@@ -131,13 +138,12 @@ class DurableGraph:
     async def astream(self, given: Any, config: RunnableConfig, **options: Any) -> AsyncIterator[Any]:
         """As `stream`."""
         run = self.journal.bridge.run
-        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config))
+        options, stop = controlled(_checked(options), self._advance.caps)
+        passes: Feed[Pass, None] = Feed(self._advance.passes(given, config, stop))
         try:
             while (one := await run(passes.next)) is not None:
                 with passes.told():
-                    async for chunk in self.compiled.astream(
-                        one.input, one.config, durability="sync", **_checked(options)
-                    ):
+                    async for chunk in self.compiled.astream(one.input, one.config, durability="sync", **options):
                         one.heartbeat.pause()
                         yield chunk
                         one.heartbeat.go_on()

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from checkpointing import Journal
+from checkpointing.budget import Spend
 from nodes.effect import EffectNode, effect_node
 from tools.effect import Effect, ToolFunction, effect
 from tools.receiver import Receiver
@@ -27,6 +28,8 @@ def model_node(
     arguments: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     into: str,
     name: str | None = None,
+    tokens: Callable[[Mapping[str, Any]], int] | None = None,
+    spent: Callable[[Mapping[str, Any], Any], Spend] | None = None,
 ) -> EffectNode:
     """
     Make the node that asks a model.
@@ -37,6 +40,13 @@ def model_node(
         arguments: what the model is asked, from the state, as JSON.
         into: the state key that gets the answer.
         name: what the ledger calls it; by default the function's name.
+        tokens: what one question may use, question and answer, from the arguments; reserved under a cap on tokens before it is asked.
+        spent: what one question came to, from the arguments and what *ask* returned.
+
+    Raises:
+        TypeError: *ask* is an effect, which says these itself.
     """
-    asked = ask if isinstance(ask, Effect) else effect(receiver=MODEL, name=name)(ask)
+    if isinstance(ask, Effect) and (tokens or spent):
+        raise TypeError(f"effect {ask.name!r} says itself what it takes: @effect(tokens=..., spent=...)")
+    asked = ask if isinstance(ask, Effect) else effect(receiver=MODEL, name=name, tokens=tokens, spent=spent)(ask)
     return effect_node(asked, journal, arguments=arguments, into=into)

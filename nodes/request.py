@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from checkpointing.budget import amount
 from checkpointing.digest import sha256
 from checkpointing.effects import Request
 from checkpointing.errors import ArgumentsNotJson
@@ -41,6 +42,7 @@ def request(
 
     Raises:
         ArgumentsNotJson: the arguments have no digest; the message names the place.
+        CostUnknown: what it takes cannot be told.
     """
     digest = digest_of(effect, values)
     return Request(
@@ -51,8 +53,10 @@ def request(
         digest=digest,
         approved_hash=sha256(values, what="arguments"),
         approval_id=approved["id"] if approved else None,
-        cost=effect.cost(values) if effect.cost else 0,
+        cost=amount(effect.cost, values, what=f"cost= of effect {effect.name!r}"),
         max_key_length=effect.receiver.max_key_length,
+        tokens=amount(effect.tokens, values, what=f"tokens= of effect {effect.name!r}"),
+        repeatable=effect.receiver.repeatable,
     )
 
 

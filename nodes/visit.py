@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 
 from checkpointing import EffectRecord, Journal, Lease
 from checkpointing.ancestry import ancestry_in
+from checkpointing.budget import CAPS, Caps
 from checkpointing.errors import EffectBusy, RunBusy
 from checkpointing.leases import holder_of, holding, slot_lease
 from checkpointing.savers import LEASE
@@ -36,6 +37,7 @@ class Visit:
         checkpoint: The innermost graph's namespace and checkpoint, as `namespace@id`.
         send: The index of the `Send` that started it, or `None`.
         lease: The thread's lease, or `None` on a raw graph.
+        caps: What the run may take, or `None` on a raw graph.
         checkpointer: What the run writes its checkpoints to: the journal's saver, or a server's own.
     """
 
@@ -46,12 +48,13 @@ class Visit:
     checkpoint: str
     send: int | None
     lease: Lease | None
+    caps: Caps | None
     checkpointer: object
 
     def place(self, journal: Journal, lease: Lease | None) -> Place:
         """Return the place as the journal records it, written under *lease*."""
         ancestry = ancestry_in(self.checkpointer, journal.store, self.thread_id)
-        return Place(lease, self.root, self.task, self.checkpoint, ancestry)
+        return Place(lease, self.root, self.task, self.checkpoint, ancestry, self.caps)
 
     def step(self, number: int) -> str:
         """Return the slot's step for this node's visit *number*, from 0."""
@@ -74,6 +77,7 @@ def visit(config: RunnableConfig) -> Visit:
         checkpoint=f"{around}@{checkpoints.get(around, '')}",
         send=int(path[1]) if path and path[0] == PUSH and isinstance(path[1], int) else None,
         lease=held if isinstance(held := configurable.get(LEASE), Lease) else None,
+        caps=caps if isinstance(caps := configurable.get(CAPS), Caps) else None,
         checkpointer=configurable.get(CHECKPOINTER),
     )
 

@@ -4,6 +4,7 @@ What touches the world: declaring an effect and its receiver, and the clients of
 Never imports langgraph. An effect is declared here and placed in a graph by `nodes.effect_node`.
 """
 
+from checkpointing.budget import Spend
 from checkpointing.errors import Declined, KeyInUse, KeyMismatch, Rejected, Unreachable
 from tools.effect import Effect, effect
 from tools.executed import Executed
@@ -18,6 +19,7 @@ __all__ = [
     "KeyMismatch",
     "Receiver",
     "Rejected",
+    "Spend",
     "Unreachable",
     "effect",
     "reissue",

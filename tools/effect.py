@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NoReturn, Protocol
 
+from checkpointing.budget import Spend
 from checkpointing.errors import UnguardedEffect
 from tools.executed import Executed
 from tools.receiver import Receiver
@@ -52,7 +53,9 @@ class Effect:
         function: The tool itself. `tools.perform` alone calls it.
         once: The business identity of a call, from its arguments; the slot is then global for this effect.
         volatile: Arguments that do not take part in the digest (a trace id, say).
-        cost: What one call costs in minor units, from its arguments; recorded with the claim.
+        cost: What one call costs in minor units, from its arguments; reserved with the claim, and what it came to unless `spent` says otherwise.
+        tokens: What one call may use of a model's tokens, from its arguments; reserved with the claim.
+        spent: What a call came to, from its arguments and its outcome (what the tool returned, or `{"declined": message}`).
         find: What the receiver knows of a key, or `None`: the look-up, where it has one.
         executed: What the receiver executed, where it has a list; reconciliation compares it with the ledger.
         retrieve: One execution by its id, where the receiver tells.
@@ -67,6 +70,8 @@ class Effect:
     find: ToolFunction | None = field(default=None)
     executed: Listing | None = field(default=None)
     retrieve: Retrieval | None = field(default=None)
+    tokens: Callable[[Mapping[str, Any]], int] | None = None
+    spent: Callable[[Mapping[str, Any], Any], Spend] | None = None
 
     def __call__(self, *_args: object, **_arguments: object) -> NoReturn:
         """Refuse: a direct call has no claim, so a crash in it could not be told from one that never began."""
@@ -130,6 +135,8 @@ def effect(
     once: Callable[[Mapping[str, Any]], str | int] | None = None,
     volatile: Collection[str] = (),
     cost: Callable[[Mapping[str, Any]], int] | None = None,
+    tokens: Callable[[Mapping[str, Any]], int] | None = None,
+    spent: Callable[[Mapping[str, Any], Any], Spend] | None = None,
 ) -> Callable[[ToolFunction], Effect]:
     """
     Declare the decorated function as an effect.
@@ -155,6 +162,8 @@ def effect(
             once=once,
             volatile=frozenset(volatile),
             cost=cost,
+            tokens=tokens,
+            spent=spent,
         )
         if (receiver.honours_keys or not receiver.repeatable) and not declared.takes_key:
             raise TypeError(

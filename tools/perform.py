@@ -23,6 +23,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from checkpointing.bridge import Bridge
+from checkpointing.budget import Spend, checked_spend
 from checkpointing.clock import from_ms
 from checkpointing.digest import JSON
 from checkpointing.doubts import in_doubt
@@ -34,6 +35,7 @@ from checkpointing.errors import (
     KeyInUse,
     KeyMismatch,
     Rejected,
+    Stop,
     StoreUnreachable,
     Unreachable,
 )
@@ -90,14 +92,17 @@ def perform(ledger: Ledger, effect: Effect, asked: Request) -> Steps[EffectRecor
         LeaseLost, EffectBusy, EffectConflict, SlotAmbiguous, EffectNotApproved: as `Ledger.claim`.
         EffectInDoubt: a person must say whether it happened.
         EffectUnsettled: the receiver did not answer; performing it again sends the same key.
+        CapReached: what it takes does not fit under a cap of the run; nothing was called.
         Rejected: the receiver refused the request as wrong; nothing happened and the slot is free.
-        Exception: whatever the tool raised without declaring it; the claim stays, as nobody knows.
+        Exception: whatever the tool raised without declaring it; the claim stays, as nobody knows. One that is harmless to repeat is released,
+            with what was reserved for it.
     """
     with ledger.executing.hold(asked.slot, asked.place):
         claimed = ledger.claim(asked, person_needed=lambda age: _move(effect, age) == "person")
         if isinstance(claimed, EffectRecord):
             return claimed
-        return (yield from _execute(ledger, effect, claimed))
+        steps = _execute(ledger, effect, claimed)
+        return (yield from _given_back(ledger, claimed, steps) if effect.receiver.repeatable else steps)
 
 
 def drive(steps: Steps[T]) -> T:
@@ -170,7 +175,30 @@ def _execute(ledger: Ledger, effect: Effect, claim: Claim) -> Steps[EffectRecord
         why = storable(str(unknown))
         yield from _kept(lambda: ledger.doubt(claim, why=why))
         raise EffectUnsettled(f"effect {key!r}: {unknown}; advancing the run asks again with the same key") from unknown
-    return (yield from _kept(lambda: ledger.settle(claim, outcome)))
+    spent = _spent(effect, claim, outcome)
+    return (yield from _kept(lambda: ledger.settle(claim, outcome, spent=spent)))
+
+
+def _given_back(ledger: Ledger, claim: Claim, steps: Steps[EffectRecord]) -> Steps[EffectRecord]:
+    """Run the *steps* of what is harmless to repeat; where they fail its slot is free again, and what was reserved for it."""
+    try:
+        return (yield from steps)
+    except (Stop, StoreUnreachable):
+        raise
+    except Exception as failed:
+        why = type(failed).__name__
+        yield from _kept(lambda: ledger.release(claim, why=why))
+        raise
+
+
+def _spent(effect: Effect, claim: Claim, outcome: JSON) -> Spend | None:
+    """Return what the call came to; an effect that cannot say costs what was reserved, because the outcome counts for more than its price."""
+    if effect.spent is None:
+        return None
+    try:
+        return checked_spend(effect.spent(claim.record.arguments, outcome))
+    except Exception as error:  # noqa: BLE001  # whatever it is, the receiver was called and its answer is to be kept
+        return Spend(unknown=storable(f"{type(error).__name__}: {error}"))
 
 
 def _kept(record: Callable[[], T]) -> Steps[T]:

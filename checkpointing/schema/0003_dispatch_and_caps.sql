@@ -20,6 +20,8 @@ alter table effects add column tokens bigint not null default 0;
 alter table effects add column spent_money bigint;
 alter table effects add column spent_tokens bigint;
 alter table effects add column repeatable bigint not null default 0;
+alter table effect_generations add column spent_money bigint not null default 0;
+alter table effect_generations add column spent_tokens bigint not null default 0;
 
 -- Effects: who claimed it, as the lease names its owner. In a journal that was restored from an older copy a fence is given out anew.
 alter table effects add column claimed_by text;
