@@ -100,7 +100,7 @@ def what_a_worker_sends(graph: DurableGraph) -> Sent:
             act()
             journal.runs.due(NAME, limit=100)
             assert advance({NAME: graph}, journal, thread_id, Draining()).outcome in ("parked", "done")
-            journal.runs.postpone(thread_id, wait=timedelta(seconds=1))
+            journal.runs.postpone(journal.runs.get(thread_id), wait=timedelta(seconds=1))
             if journal.store.dialect.dispatches:
                 journal.runs.enqueue_due(NAME)
         journal.approvals.expire_due(copy_of(PARKED, 7))
