@@ -29,7 +29,7 @@ from checkpointing import EffectRecord, Journal
 from checkpointing.errors import UnknownEffect
 from nodes.effect_tools import EffectTool, effect_tools, is_kept
 from nodes.orphans import Look, answered, truthful
-from nodes.recorded_model import Question, Response, fit
+from nodes.recorded_model import Estimate, Question, Response, fit
 from nodes.state import union
 from nodes.tool_calls import messages_in, refused, second_in, step_of
 from nodes.unswallowed import unswallowed
@@ -57,7 +57,14 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
 
     state_schema = EffectAgentState
 
-    def __init__(self, journal: Journal, effects: Iterable[Effect], *, record_model: bool = True) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        effects: Iterable[Effect],
+        *,
+        record_model: bool = True,
+        tokens: Estimate | None = None,
+    ) -> None:
         """
         Make tools of *effects*, recorded in *journal*.
 
@@ -66,6 +73,8 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
             effects: what `@effect` made.
             record_model: record what the model answers, so that a re-run does not ask it again. Middlewares listed after this one are then
                 a part of the question and are not run again either.
+            tokens: what one question may use, question and answer, as it is reserved under a cap on tokens; by default its length and the longest
+                answer the model gives, or 1,000 tokens. What a recorded question did use is what its answer says.
 
         Raises:
             TypeError: one of them is a plain function, or takes an argument that a tool cannot have.
@@ -73,6 +82,7 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
         super().__init__()
         self.journal = journal
         self.record_model = record_model
+        self._tokens = tokens
         self.tools = effect_tools(journal, effects)
         self._tools = {tool.name: tool for tool in self.tools}
         self._names = frozenset(self._tools)
@@ -91,7 +101,11 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
         mended, question, found = self._before(request, config)
         if found is not None:
             return found
-        return self._after(request, config, question, handler(mended))
+
+        def ask() -> Response:
+            return self._fitted(request, config, handler(mended))
+
+        return question.ask(ask) if question else ask()
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Response]]
@@ -102,7 +116,11 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
         mended, question, found = await run(self._before, request, config)
         if found is not None:
             return found
-        return await run(self._after, request, config, question, await handler(mended))
+
+        async def ask() -> Response:
+            return await run(self._fitted, request, config, await handler(mended))
+
+        return await (question.aask(ask) if question else ask())
 
     def _before(
         self, request: ModelRequest[Any], config: RunnableConfig
@@ -115,16 +133,13 @@ class EffectTools(AgentMiddleware[EffectAgentState, Any, Any]):
             told = truthful(request.messages, self._names, look, self._now, partial(is_executed_apart, self.journal))
             told = answered(told, self._names, self._look(config, EffectTool.known))
             request = request.override(messages=told)
-            question = Question(self.journal, config, request) if self.record_model else None
+            question = Question(self.journal, config, request, self._tokens) if self.record_model else None
             return request, question, question.recall() if question else None
 
-    def _after(
-        self, request: ModelRequest[Any], config: RunnableConfig, question: Question | None, response: Response
-    ) -> Response:
+    def _fitted(self, request: ModelRequest[Any], config: RunnableConfig, response: Response) -> Response:
         look: Look = self._look(config, EffectTool.claimed_by) if is_kept(config) else lambda _message, _call: None
         with unswallowed():
-            made = fit(response, messages_in(request.state, "messages"), self._names, look)
-            return question.keep(made) if question else made
+            return fit(response, messages_in(request.state, "messages"), self._names, look)
 
     def _repaired(self, state: EffectAgentState, config: RunnableConfig) -> dict[str, Any] | None:
         messages = messages_in(state, "messages")

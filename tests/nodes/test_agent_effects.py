@@ -13,13 +13,12 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
-    ModelResponse,
     ToolErrorMiddleware,
     ToolRetryMiddleware,
     before_model,
 )
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage, messages_to_dict
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.graph import START, MessagesState, StateGraph
@@ -29,6 +28,7 @@ from langgraph.types import RetryPolicy, Send, interrupt
 from pydantic import BaseModel
 
 from checkpointing import Journal
+from checkpointing.effects import Claim
 from checkpointing.errors import (
     Declined,
     EffectBusy,
@@ -46,7 +46,6 @@ from checkpointing.savers import LEASE
 from checkpointing.slots import Slot
 from graph import DurableGraph, DurableState, durable, thread
 from nodes import EffectTools, effect_tool_node
-from nodes.recorded_model import Question
 from nodes.tool_calls import step_of
 from tests.support.bank import Bank
 from tests.support.scripted import ScriptedModel, calls
@@ -685,13 +684,15 @@ def test_structured_output_keeps_a_class_that_was_made_in_a_function(
 def test_the_answer_that_was_recorded_first_counts(
     journal: Journal, bank: Bank, model_of: Callable[..., ScriptedModel]
 ) -> None:
-    """On LangGraph's own graph two processes may ask at once; both go on with the calls of one answer."""
+    """A worker that stood still for longer than its lease finds that another has asked meanwhile; both go on with the calls of one answer."""
 
     class SlowerThanAnother(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
             mine = handler(request)
-            theirs = ModelResponse(result=[AIMessage("theirs", id="theirs")])
-            Question(journal, get_config(), request).keep(theirs)
+            [asked] = journal.effects.list(state="claimed")
+            lease, none = get_config()["configurable"][LEASE], timedelta(0)
+            theirs = {"messages": messages_to_dict([AIMessage("theirs", id="theirs")])}
+            journal.effects.settle(Claim(asked, lease, doubtful=True, age=none, since_call=none), theirs)  # type: ignore[arg-type]
             return mine
 
     middleware = [EffectTools(journal, [bank.effect()]), SlowerThanAnother()]

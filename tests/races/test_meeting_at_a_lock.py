@@ -17,9 +17,10 @@ from langgraph.checkpoint.base import empty_checkpoint
 from checkpointing import Journal
 from checkpointing.approvals import all_pending
 from checkpointing.audit import HEAD, append
+from checkpointing.budget import Caps
 from checkpointing.digest import sha256
 from checkpointing.effects import Claim, Request
-from checkpointing.errors import EffectBusy, EffectNotApproved, RunBusy
+from checkpointing.errors import CapReached, EffectBusy, EffectNotApproved, RunBusy
 from checkpointing.leases import TAKE, check_free, thread_lease
 from checkpointing.slots import Place, Slot
 from checkpointing.store import Store, Tx
@@ -124,6 +125,38 @@ def test_two_effects_at_once_under_one_approval(
     with pytest.raises(EffectNotApproved, match="it allows one"):
         claim_of(journal, second)
     assert [record.step for record in journal.effects.list()] == ["pay.0"]
+
+
+def test_a_branch_that_wants_the_last_of_a_budget_waits_for_the_one_before_it(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither would see what the other reserves before it is committed; both would find that it fits."""
+    parked(journal, tmp_path)
+    first, second = (priced(journal, step) for step in ("pay.0", "pay.1"))
+    claimed, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        if not claimed.is_set():
+            claimed.set()
+            go_on.wait(30)
+
+    monkeypatch.setattr(Store, "transaction", Store.transaction)  # so that it is put back
+    at("committing effect.claim", hold)
+    winner = Peer(journal, lambda: claim_of(journal, first))
+    assert claimed.wait(30)
+    loser = Peer(journal, lambda: claim_of(journal, second))
+    loser.until_blocked()
+    go_on.set()
+
+    assert isinstance(winner.result(), Claim)
+    assert isinstance(loser.error(), CapReached)
+    assert [record.step for record in journal.effects.list()] == ["pay.0"]
+
+
+def priced(journal: Journal, step: str) -> Request:
+    """What an effect node at *step* would ask for 60 of a budget of 100."""
+    place = Place(journal.leases.take(f"slot:{step}"), "root", step, "@root", caps=Caps(money=100))
+    return Request(Slot(THREAD, step, "pay"), place, "pay", {"amount": 60}, "d", "", None, 60)
 
 
 def asked(journal: Journal, step: str, request: dict[str, Any]) -> Request:

@@ -8,6 +8,7 @@ entry; an entry whose mutant survives is a test that is missing.
 from __future__ import annotations
 
 from tests.mutations.catalogue.agents import AGENTS
+from tests.mutations.catalogue.one_budget import ONE_BUDGET
 from tests.mutations.catalogue.one_decision import ONE_DECISION
 from tests.mutations.catalogue.one_effect import ONE_EFFECT
 from tests.mutations.catalogue.one_run import ONE_RUN
@@ -15,4 +16,4 @@ from tests.mutations.catalogue.one_writer import ONE_WRITER
 from tests.mutations.catalogue.the_record import THE_RECORD
 from tests.mutations.catalogue.the_world_outside import THE_WORLD_OUTSIDE
 
-MUTATIONS = (*ONE_WRITER, *ONE_EFFECT, *ONE_DECISION, *ONE_RUN, *THE_RECORD, *AGENTS, *THE_WORLD_OUTSIDE)
+MUTATIONS = (*ONE_WRITER, *ONE_EFFECT, *ONE_DECISION, *ONE_RUN, *ONE_BUDGET, *THE_RECORD, *AGENTS, *THE_WORLD_OUTSIDE)
