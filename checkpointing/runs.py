@@ -20,6 +20,7 @@ from typing import Any, get_args
 
 from checkpointing.admissions import Admission, Run, RunState, run_from
 from checkpointing.audit import append
+from checkpointing.budget import Taken, taken
 from checkpointing.clock import duration_ms, to_ms
 from checkpointing.dispatch import enqueue, enqueue_due, forget
 from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThread
@@ -173,6 +174,11 @@ class Runs:
         with self.store.reading() as tx:
             row = tx.one(GET, thread_id=thread_id)
         return run_from(row) if row else None
+
+    def taken(self, thread_id: str) -> Taken:
+        """Return what the run has taken of what caps allow; nothing for a thread without a run or effects."""
+        with self.store.reading() as tx:
+            return taken(tx, thread_id)
 
     def list(self, *, state: RunState | None = None, after: str = "", limit: int = 1000) -> list[Run]:
         """Return up to *limit* runs in order of their thread ids, from the one after *after*."""

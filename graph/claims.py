@@ -10,6 +10,7 @@ from typing import Any, Literal
 from langgraph.graph import END, START, StateGraph
 
 from checkpointing import Journal
+from checkpointing.budget import Caps
 from graph.advance import Compiled
 from graph.checks import check_builder
 from graph.durable import DurableGraph, durable
@@ -19,7 +20,9 @@ from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimInput, ClaimState, Outside
 NAME = "claims"
 
 
-def claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL) -> DurableGraph:
+def claims_graph(
+    journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL, caps: Caps | None = None
+) -> DurableGraph:
     """
     Return the durable claims graph; its input is `{"claim_id": str, "documents": [Artefact.as_json(), ...]}`.
 
@@ -27,8 +30,9 @@ def claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVA
         journal: where its runs are kept.
         outside: the systems it talks to.
         ttl: how long an adjuster has.
+        caps: what one claim may take.
     """
-    return durable(claims_builder(journal, outside, ttl=ttl), journal, name=NAME)
+    return durable(claims_builder(journal, outside, ttl=ttl), journal, name=NAME, caps=caps)
 
 
 def raw_claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL) -> Compiled:

@@ -13,11 +13,13 @@ meanwhile goes back to its assessment and is asked about anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, Protocol
 
 from checkpointing import Journal
+from checkpointing.budget import Spend
 from nodes.approval import ApprovalNode, approval_node
 from nodes.effect import EffectNode, effect_node
 from nodes.model import model_node
@@ -79,12 +81,18 @@ class Step(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Everything outside that the claims graph talks to."""
+    """
+    Everything outside that the claims graph talks to.
+
+    Attributes:
+        assess_tokens: What one assessment may use of a model's tokens; `None` for an assessor that uses none.
+    """
 
     claims: ClaimsSystem
     assess: Assessor
     pay: Effect
     notify: Effect
+    assess_tokens: Callable[[Mapping[str, Any]], int] | None = None
 
 
 def load_claim(outside: Outside) -> Step:
@@ -111,7 +119,15 @@ def assess(outside: Outside, journal: Journal) -> EffectNode:
     def arguments(state: Any) -> dict[str, Any]:
         return {"claim": state["claim"], "policy": state["policy"]}
 
-    return model_node(outside.assess, journal, name="assess", arguments=arguments, into="assessment")
+    return model_node(
+        outside.assess,
+        journal,
+        name="assess",
+        arguments=arguments,
+        into="assessment",
+        tokens=outside.assess_tokens,
+        spent=lambda _arguments, told: Spend(tokens=getattr(told, "tokens", None)),
+    )
 
 
 def compute_payout(state: ClaimState) -> dict[str, Any]:

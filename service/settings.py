@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from checkpointing.budget import LARGEST, Caps
 from checkpointing.errors import Refused
 from service.setting_names import PREFIX, unknown_names
 
@@ -35,6 +36,7 @@ class Settings(BaseSettings):
         artefacts: The folder for documents; by default beside the journal.
         lease_seconds: How long a worker that died keeps others from its thread.
         approval_hours: How long an adjuster has.
+        cap_supersteps, cap_money, cap_tokens, cap_days: The most a claim may take; empty for no cap. Money in minor units.
         stripe_url, mail_url, claims_url: The systems outside; by default those of a sandbox on this machine.
         agent_server_tokens: Who may use the claims graph on an Agent Server: `name:sha256` of each one's bearer token, with commas between.
         model: A chat model's name as LangChain's `init_chat_model` takes it; without one the embedded assessor works.
@@ -48,6 +50,10 @@ class Settings(BaseSettings):
     artefacts: str | None = None
     lease_seconds: float = Field(default=30, ge=0.1, allow_inf_nan=False)
     approval_hours: float = Field(default=72, gt=0, le=24 * 3660)
+    cap_supersteps: int | None = Field(default=100, ge=1)
+    cap_money: int | None = Field(default=None, ge=0, le=LARGEST)
+    cap_tokens: int | None = Field(default=200_000, ge=0, le=LARGEST)
+    cap_days: float | None = Field(default=90, gt=0, le=36_600)
     stripe_key: SecretStr = SecretStr("sk_test_sandbox")
     stripe_url: str = "http://127.0.0.1:8042"
     mail_key: SecretStr = SecretStr("re_sandbox")
@@ -75,6 +81,12 @@ class Settings(BaseSettings):
                 "with %, @, / and : of a password percent-encoded"
             ) from None
         return url
+
+    @field_validator("cap_supersteps", "cap_money", "cap_tokens", "cap_days", mode="before")
+    @classmethod
+    def _or_no_cap(cls, given: object) -> object:
+        """Take an empty value for no cap."""
+        return None if given == "" else given
 
     @field_validator("artefacts", "model")
     @classmethod
@@ -126,6 +138,12 @@ class Settings(BaseSettings):
     def approval_ttl(self) -> timedelta:
         """The adjuster's time as a duration."""
         return timedelta(hours=self.approval_hours)
+
+    @property
+    def caps(self) -> Caps:
+        """What a claim may take."""
+        age = None if self.cap_days is None else timedelta(days=self.cap_days)
+        return Caps(self.cap_supersteps, self.cap_money, self.cap_tokens, age)
 
     @property
     def place(self) -> str:

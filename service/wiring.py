@@ -17,7 +17,7 @@ from graph.advance import Compiled
 from graph.claims import claims_graph, raw_claims_graph
 from nodes.claims import Outside
 from service.settings import Settings
-from tools.assessor import make_assessor
+from tools.assessor import estimated_tokens, make_assessor
 from tools.claims_system import ClaimsSystem
 from tools.effect import Effect
 from tools.messages import notify_effect
@@ -73,7 +73,9 @@ def wired(settings: Settings, *, must_exist: bool = False) -> Iterator[App]:
 def claims(settings: Settings, journal: Journal) -> App:
     """Build the claims graph over an open journal."""
     outside = outside_of(settings)
-    return App(settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl))
+    return App(
+        settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl, caps=settings.caps)
+    )
 
 
 def serve(settings: Settings) -> Served:
@@ -89,6 +91,7 @@ def outside_of(settings: Settings) -> Outside:
         assess=make_assessor(settings.model),
         pay=_payments(settings),
         notify=_messages(settings),
+        assess_tokens=estimated_tokens if settings.model else None,
     )
 
 

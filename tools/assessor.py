@@ -34,6 +34,10 @@ Answer with an assessment:
 """
 
 
+ANSWER_TOKENS = 1000
+"""What an answer takes beside the estimate that it repeats: reasons, and a summary."""
+
+
 class ModelUnavailable(Refused, ValueError):
     """There is no such chat model here: the name is wrong, or its provider's package is not installed."""
 
@@ -44,6 +48,17 @@ class Assessor(Protocol):
     def __call__(self, **arguments: Any) -> dict[str, Any]:
         """Return the assessment; `Rejected` if the claim or the answer is not what it must be."""
         ...
+
+
+class Told(dict[str, Any]):
+    """
+    A model's assessment, and what it took.
+
+    Attributes:
+        tokens: What the model says it used, `None` if it does not say.
+    """
+
+    tokens: int | None = None
 
 
 def make_assessor(model_name: str | None) -> Assessor:
@@ -59,6 +74,12 @@ def make_assessor(model_name: str | None) -> Assessor:
         return model_assessor(init_chat_model(model_name))
     except (ImportError, ValueError) as error:
         raise ModelUnavailable(f"the model {model_name!r} cannot be used: {error}") from error
+
+
+def estimated_tokens(arguments: Mapping[str, Any]) -> int:
+    """Return what a model may use for one assessment: the question, and an answer as long, at three characters a token."""
+    asked = len(PROMPT) + len(json.dumps(arguments, ensure_ascii=False))
+    return 2 * asked // 3 + ANSWER_TOKENS
 
 
 def embedded_assessor(**arguments: Any) -> dict[str, Any]:
@@ -78,10 +99,13 @@ def model_assessor(model: BaseChatModel) -> Assessor:
             "claim": claim.model_dump(mode="json"),
             "policy": policy.model_dump(mode="json"),
         }
-        answer = structured.invoke([("system", PROMPT), ("human", json.dumps(question, ensure_ascii=False))])
+        answer: Any = structured.invoke([("system", PROMPT), ("human", json.dumps(question, ensure_ascii=False))])
         assessment = _parsed(answer, claim.id)
         _check(assessment, claim, policy)
-        return assessment.model_dump(mode="json")
+        told = Told(assessment.model_dump(mode="json"))
+        if usage := getattr(answer["raw"], "usage_metadata", None):
+            told.tokens = usage["total_tokens"]
+        return told
 
     return assess
 

@@ -53,11 +53,16 @@ def pay_effect(*, api_key: str, base_url: str | None = None, timeout_s: float = 
     Return the effect `pay`, bound to the account of *api_key*; *base_url* is Stripe's own when `None`.
 
     Its keywords are `claim_id`, `amount` in minor units, `currency`, `payee` (`acct_...`) and `key`; it answers `{"id", "amount",
-    "currency", "payee", "claim_id"}` as the receiver has them, the currency in capitals. `once` is the claim.
+    "currency", "payee", "claim_id"}` as the receiver has them, the currency in capitals. `once` is the claim, and its cost the amount.
     """
     client = _client(api_key, base_url, timeout_s)
 
-    @effect(receiver=STRIPE, name="pay", once=lambda arguments: str(arguments["claim_id"]))
+    @effect(
+        receiver=STRIPE,
+        name="pay",
+        once=lambda arguments: str(arguments["claim_id"]),
+        cost=lambda arguments: arguments["amount"],
+    )
     def pay(*, claim_id: str, amount: int, currency: str, payee: str, key: str) -> dict[str, Any]:
         try:
             return transfers.made(

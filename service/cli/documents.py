@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from checkpointing import Approval, EffectRecord, Entry, Run
+from checkpointing.budget import Caps, Taken
 from checkpointing.clock import from_ms
 from graph.timeline import StepView, Timeline
 from service.cli.advice import advice
@@ -23,6 +24,11 @@ def run_document(run: Run, at: Situation) -> dict[str, Any]:
 def timeline_document(line: Timeline, at: Situation) -> dict[str, Any]:
     """Return a run with its steps."""
     return {**run_document(line.run, at), "steps": [_step(step) for step in line.steps]}
+
+
+def taken_document(used: Taken, caps: Caps) -> dict[str, Any]:
+    """Return what a run has taken, what is reserved among it, and its caps; `null` is no cap, times are in seconds."""
+    return {"taken": _seconds(asdict(used)), "caps": _seconds(asdict(caps))}
 
 
 def approval_document(approval: Approval) -> dict[str, Any]:
@@ -53,6 +59,10 @@ def _step(step: StepView) -> dict[str, Any]:
         "approvals": [approval_document(approval) for approval in step.approvals],
         "checkpoint_id": step.checkpoint_id,
     }
+
+
+def _seconds(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value.total_seconds() if isinstance(value, timedelta) else value for key, value in record.items()}
 
 
 def _json(record: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from graph import thread
 from graph.timeline import timeline
 from service.cli import show as showing
 from service.cli.advice import advice, declined
-from service.cli.documents import run_document, timeline_document
+from service.cli.documents import run_document, taken_document, timeline_document
 from service.cli.exits import ending, named, print_json
 from service.cli.options import As, AsJson, Detach, Reason, ThreadId, settings_of
 from service.cli.progress import advance, advance_when_free, leave, report
@@ -112,11 +112,13 @@ def show(context: typer.Context, thread_id: ThreadId, as_json: AsJson = False) -
     with wired(settings_of(context), must_exist=True) as app:
         line = with_every_round(timeline(app.graph, thread_id), app.journal.approvals.of_thread(thread_id))
         at = situation(app.journal, thread_id)
+        used = app.journal.runs.taken(thread_id)
         if as_json:
-            print_json(timeline_document(line, at))
+            print_json({**timeline_document(line, at), **taken_document(used, app.settings.caps)})
             return
         console = showing.stdout()
         showing.show_timeline(console, line, now=from_ms(at.now_ms))
+        showing.show_taken(console, line, used, app.settings.caps)
         showing.show_advice(console, advice(line.run, at))
         if again := declined(line):
             showing.show_advice(console, again)

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from checkpointing import Approval, EffectRecord, Run
+from checkpointing.budget import Caps, Taken
 from graph.drawing import duration
 from graph.timeline import StepView, Timeline
 from service.cli import words
@@ -132,6 +133,12 @@ def show_timeline(console: Console, line: Timeline, *, now: datetime) -> None:
         console.print("Its effects:")
         for key in keys:
             console.print(Text(f"  {key}"), soft_wrap=True)
+
+
+def show_taken(console: Console, line: Timeline, used: Taken, caps: Caps) -> None:
+    """Show what the run has taken, and of how much where there is a cap."""
+    state = {**line.steps[-1].before, **line.steps[-1].update} if line.steps else {}
+    console.print(Text(f"taken: {words.taken(used, caps, words.currency_of(state))}", "dim"))
 
 
 def show_advice(console: Console, said: Advice) -> None:

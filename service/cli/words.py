@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from checkpointing import Approval, EffectRecord, Entry, Run
+from checkpointing.budget import Caps, Taken
 from checkpointing.clock import from_ms
 from graph.timeline import StepView
 
@@ -23,6 +24,11 @@ WHY_DEAD = {
     "rejected": "the receiver refused the request",
     "attempts": "its attempts are used up",
     "router": "choosing the next step failed",
+    "recursion_limit": "the caller allowed no more supersteps",
+    "cap_supersteps": "it took all the supersteps that its cap allows",
+    "cap_money": "its next payment would go beyond its cap on money",
+    "cap_tokens": "its model would go beyond its cap on tokens",
+    "cap_age": "it is older than its cap allows",
 }
 """Words that nobody takes for what an adjuster decided."""
 
@@ -34,6 +40,23 @@ def money(amount: int, currency: str) -> str:
     """Return minor units as people write them; every currency of a claim has two decimals."""
     sign = "-" if amount < 0 else ""
     return f"{sign}{abs(amount) // 100}.{abs(amount) % 100:02} {currency}"
+
+
+def taken(used: Taken, caps: Caps, currency: str) -> str:
+    """Return what a run has taken, each with its cap if it has one: `9 of 100 supersteps, 12.00 EUR, 0 of 200,000 tokens`."""
+
+    def of(amount: str, cap: str | None, what: str) -> str:
+        return f"{amount}{'' if cap is None else f' of {cap}'} {what}".strip()
+
+    paid = None if caps.money is None else money(caps.money, "").strip()
+    tokens = None if caps.tokens is None else f"{caps.tokens:,}"
+    steps = None if caps.supersteps is None else f"{caps.supersteps}"
+    parts = (
+        of(f"{used.supersteps}", steps, "supersteps"),
+        of(money(used.money, "").strip(), paid, currency),
+        of(f"{used.tokens:,}", tokens, "tokens"),
+    )
+    return ", ".join(parts)
 
 
 def instant(at: datetime) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
 from checkpointing import open_journal
+from checkpointing.budget import Caps
 from service.setting_names import OF_THE_TESTS
 from service.settings import Settings, load_settings
 from tests.service.conftest import in_process
@@ -51,6 +53,10 @@ def test_a_url_that_cannot_be_used_is_not_repeated(url: str, command: tuple[str,
         ("COUNTERFOIL_LEASE_SECONDS", "inf"),
         ("COUNTERFOIL_APPROVAL_HOURS", "-1"),
         ("COUNTERFOIL_TIMEOUT_SECONDS", "nan"),
+        ("COUNTERFOIL_CAP_SUPERSTEPS", "0"),
+        ("COUNTERFOIL_CAP_MONEY", "-1"),
+        ("COUNTERFOIL_CAP_TOKENS", "1.5"),
+        ("COUNTERFOIL_CAP_DAYS", "0"),
     ],
 )
 def test_a_wrong_variable_is_named(name: str, value: str) -> None:
@@ -58,6 +64,14 @@ def test_a_wrong_variable_is_named(name: str, value: str) -> None:
 
     assert said.line.startswith(f"counterfoil: {name}: Input should be ")
     assert not list(Path.cwd().iterdir()), "no journal was made"
+
+
+def test_caps_have_defaults_and_an_empty_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().caps == Caps(supersteps=100, tokens=200_000, age=timedelta(days=90))
+    for name in ("SUPERSTEPS", "MONEY", "TOKENS", "DAYS"):
+        monkeypatch.setenv(f"COUNTERFOIL_CAP_{name}", "")
+
+    assert not load_settings().caps
 
 
 def test_a_place_for_documents_that_cannot_be_is_one_line() -> None:

@@ -92,10 +92,30 @@ def test_a_finished_run_shows_every_step_with_its_effects_and_its_approval(cli: 
         "submitted by intake",
     ):
         assert shown in said
+    assert "taken: 9 of 100 supersteps, 1840.00 EUR, 0 of 200,000 tokens" in said
     document = cli("show", claim.thread_id, "--json").document
+    assert document["taken"] | {"age": 0} == {"supersteps": 9, "money": 1840_00, "tokens": 0, "age": 0}
+    assert document["caps"] == {"supersteps": 100, "money": None, "tokens": 200_000, "age": 90 * 86_400}
     assert [step["nodes"] for step in document["steps"]][-3:] == [["pay"], ["notify"], ["close"]]
     assert document["steps"][6]["update"]["payment"]["amount"] == 1840_00
     assert document["next"]["commands"] == []
+
+
+def test_a_claim_that_would_be_paid_beyond_its_cap_says_so_and_is_paid_when_the_cap_is_raised(
+    cli: Cli, filed: Make
+) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    cap, raised = {"COUNTERFOIL_CAP_MONEY": "100000"}, {"COUNTERFOIL_CAP_MONEY": "184000"}
+    cli("approve", approval_of(cli, claim), *AS, code=1, **cap)
+
+    said = cli("show", claim.thread_id, **cap).stdout
+    assert "is dead (its next payment would go beyond its cap on money)" in said
+    assert "Raise the cap, then redrive it" in " ".join(said.split())
+    assert "0.00 of 1000.00 EUR" in said
+    cli("redrive", claim.thread_id, *AS, "--reason", "a dear van")
+    cli("resume", claim.thread_id, **raised)
+    assert "1840.00 of 1840.00 EUR" in cli("show", claim.thread_id, **raised).stdout
 
 
 def test_a_changed_claim_shows_the_superseded_round(cli: Cli, filed: Make, control: SandboxControl) -> None:

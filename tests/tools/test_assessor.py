@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
 
 from checkpointing.errors import Rejected
 from tools.assessment import Assessment
 from tools.assessor import (
+    ANSWER_TOKENS,
     Assessor,
     ModelUnavailable,
+    Told,
     embedded_assessor,
+    estimated_tokens,
     make_assessor,
     model_assessor,
 )
@@ -43,6 +47,21 @@ def answering(said: dict[str, Any] | None) -> FakeModel:
 
 def assess(assessor: Assessor, claim: Claim, policy: Policy) -> dict[str, Any]:
     return assessor(claim=claim.model_dump(mode="json"), policy=policy.model_dump(mode="json"))
+
+
+@pytest.mark.parametrize("used", [None, 4321])
+def test_a_models_assessment_says_what_it_used(claim: Claim, policy: Policy, used: int | None) -> None:
+    said = assess(embedded_assessor, claim, policy)
+    model = answering(said)
+    message = next(model.messages)
+    assert isinstance(message, AIMessage)
+    if used:
+        message.usage_metadata = UsageMetadata(input_tokens=used - 1, output_tokens=1, total_tokens=used)
+    told = assess(model_assessor(model.model_copy(update={"messages": iter([message])})), claim, policy)
+
+    assert isinstance(told, Told)
+    assert (told, told.tokens) == (said, used)
+    assert estimated_tokens({"claim": claim.model_dump(mode="json")}) > ANSWER_TOKENS
 
 
 def test_by_rule_excluded_categories_are_not_covered(claim: Claim, policy: Policy) -> None:

@@ -26,7 +26,7 @@ ONE_EFFECT = (
     Mutation(
         "settled before it is returned",
         PERFORM,
-        "    return (yield from _kept(lambda: ledger.settle(claim, outcome)))",
+        "    return (yield from _kept(lambda: ledger.settle(claim, outcome, spent=spent)))",
         "    return __import__('dataclasses').replace(claim.record, state='settled', outcome=outcome)",
         (SLOT_TESTS + "test_time_travel_on_the_raw_graph_is_answered_from_the_ledger",),
         "The graph goes on with an outcome that nobody recorded.",
