@@ -80,11 +80,12 @@ def server(given: str | None) -> Iterator[str]:
 
 
 @contextmanager
-def new_postgres(server_url: str) -> Iterator[str]:
-    """Provide the URL of a new database of the server, and drop it at the end."""
+def new_postgres(server_url: str, *, like: str | None = None) -> Iterator[str]:
+    """Provide the URL of a new database of the server, empty or *like* one that nobody is connected to, and drop it at the end."""
     name = f"measured_{uuid.uuid4().hex}"
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        template = sql.Identifier(urlsplit(like).path[1:] if like else "template1")
+        connection.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), template))
         try:
             yield urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
         finally:

@@ -71,7 +71,10 @@ def main(
         say(f"{machine.described()}; {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; a model call takes {model_s * 1000:g} ms")
         for place in places:
             for title, shapes in (
-                ("workers of one run at a time", [(step, 1) for step in [*steps, steps[0]]]),
+                (
+                    "workers of one run at a time",
+                    [(step, 1) for step in [*steps, *(steps[:1] if len(steps) > 1 else [])]],
+                ),
                 ("one worker of several runs at a time", [(1, step) for step in steps]),
             ):
                 say(f"\n{place.words}, {title}\n{HEADER}")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerProcess
 from multiprocessing.synchronize import Event
 from typing import Any
 
@@ -21,7 +21,8 @@ from graph import thread
 from service.worker import Draining, work
 from service.worker.advancing import Advanced
 
-SPAWN = multiprocessing.get_context("spawn")
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["benchmarks.workers"])
 PATIENCE_S = 600.0
 
 
@@ -35,13 +36,13 @@ class Workers:
 
     def __init__(self, url: str, count: int, *, concurrency: int, asks: bool, model_s: float) -> None:
         """Start *count* of them and wait until each has run a run of its own: what is loaded once is loaded then."""
-        self._begin, self._end = SPAWN.Event(), SPAWN.Event()
-        ends: list[tuple[Connection, Connection]] = [SPAWN.Pipe(duplex=False) for _ in range(count)]
+        self._begin, self._end = FORKS.Event(), FORKS.Event()
+        ends: list[tuple[Connection, Connection]] = [FORKS.Pipe(duplex=False) for _ in range(count)]
         self._told = [mine for mine, _ in ends]
         options: dict[str, Any] = {"concurrency": concurrency, "asks": asks, "model_s": model_s}
-        self._processes: list[SpawnProcess] = []
+        self._processes: list[ForkServerProcess] = []
         for number, (_, theirs) in enumerate(ends):
-            process = SPAWN.Process(target=_one, args=(url, number, theirs, self._begin, self._end), kwargs=options)
+            process = FORKS.Process(target=_one, args=(url, number, theirs, self._begin, self._end), kwargs=options)
             process.start()
             theirs.close()
             self._processes.append(process)

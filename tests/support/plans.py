@@ -45,7 +45,7 @@ WALKED = {
 """Indexes that may be read from their beginning, and why that is not the whole table."""
 
 NUMBERS = count()
-EXPLAINED = re.compile(r"\s*(select|insert|update|delete|with|replace)\b", re.IGNORECASE)
+EXPLAINED = re.compile(r"\s*(select(?! set_config)|insert|update|delete|with|replace)\b", re.IGNORECASE)
 
 
 @dataclass

@@ -1,0 +1,35 @@
+"""The benchmarks run; their figures are not judged here, because a machine's mood is no test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+def measured(script: str, *arguments: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", f"benchmarks.{script}", *arguments, "--json"]
+    found: dict[str, Any] = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
+    return found
+
+
+def test_the_scaling_of_workers_is_measured(postgres_server: str) -> None:
+    found = measured("scale", "--counts", "1,2", "--runs", "2", "--model-s", "0.001", "--postgres", postgres_server)
+
+    rows = found["drained"]
+    shapes = [(1, 1), (2, 1), (1, 1), (1, 1), (1, 2)]
+    assert [(row["engine"], row["workers"], row["concurrency"]) for row in rows] == [
+        (engine, *shape) for engine in ("sqlite", "postgres") for shape in shapes
+    ]
+    assert all(row["rate"] == row["runs"] / row["seconds"] for row in rows)
+
+
+def test_the_cost_of_parked_runs_is_measured(postgres_server: str) -> None:
+    found = measured("parked", "--few", "10", "--many", "40", "--rounds", "2", "--postgres", postgres_server)
+
+    assert [row["what"] for row in found["beside"]] == ["10 parked", "40 parked", "and 40 jobs"]
+    assert all(row["memory_kb"] > 0 and row["wake_ms"] > 0 for row in found["beside"])
