@@ -1,7 +1,7 @@
 """
 A queue that builds up while no worker is there, and is drained: none lost, none twice, and its lag is seen.
 
-Several processes submit, and everything that is shared among them is submitted by each at once.
+Several processes submit, and what is shared among them is submitted by each at once.
 
     COUNTERFOIL_BACKLOG=10000     how many
 """
@@ -14,13 +14,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from checkpointing import Journal, open_journal
+from checkpointing.queue import Queue, queue
+from tests.service.conftest import environment, in_process
 from tests.soak.crew import Crew, crew_of
 from tests.soak.errand import NAME, drain, submit, thread_of
-from tests.soak.queue import Lag, lag, tables
+from tests.soak.queue import tables
 from tests.support.bank import Bank
 from tests.support.processes import context, finish, start, until
 
@@ -33,40 +35,69 @@ CONCURRENCY = 8
 PATIENCE_S = 120 + BACKLOG
 LOOKS = 8
 """How many of the looks are printed."""
+NOBODY = "http://127.0.0.1:9"
 
 
-@dataclass
-class Watched:
-    """What was seen from outside while the workers drained the queue."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    What is seen from outside while the workers drain the queue.
 
-    lags: list[Lag] = field(default_factory=list)
-    memory_mb: list[list[float]] = field(default_factory=list)
+    Attributes:
+        memory_mb: What each worker has in memory.
+    """
+
+    queue: Queue
+    memory_mb: list[float]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing waits and nothing is under way."""
+        return self.queue.ready == self.queue.held == self.queue.later == 0
+
+    def __str__(self) -> str:
+        memory = ", ".join(f"{mb:.0f}" for mb in self.memory_mb)
+        return f"ready {self.queue.ready}, lag {self.queue.lag.total_seconds():.1f} s, workers' memory {memory} MB"
 
 
 def test_what_was_queued_while_no_worker_was_there_is_drained_once_each(url: str, engine: str, tmp_path: Path) -> None:
+    bank = Bank(tmp_path / "bank")
     with open_journal(url, artefacts=str(tmp_path)) as journal:
-        submitting = timed(lambda: submit_all(url, tmp_path))
-        queued, before = lag(journal, NAME), tables(journal)
+        submitting_s = timed(lambda: submit_all(url, tmp_path))
+        shown = in_process(environment(url, NOBODY, tmp_path))("queue", "--json").document
+        before, waiting = tables(journal), Look(queue(journal.store), [])
+        looks: list[Look] = []
         with crew_of(WORKERS, lambda _: start(drain, url, tmp_path, CONCURRENCY), tmp_path) as crew:
-            seen = Watched()
-            draining = timed(lambda: watch_drained(journal, crew, seen))
+            draining_s = timed(lambda: watch_drained(journal, crew, looks))
             codes = crew.drain()
+        after, runs = tables(journal), journal.runs.list(limit=BACKLOG * 2)
 
-        bank = Bank(tmp_path / "bank")
-        runs = journal.runs.list(limit=BACKLOG * 2)
-        sys.stderr.write(report(engine, submitting, draining, queued, before, seen, tables(journal)))
-        assert Counter(int(call["claim_id"]) for call in bank.executed) == Counter(range(BACKLOG))
-        assert len(bank.calls) == BACKLOG
-        assert {run.thread_id: run.state for run in runs} == {thread_of(number): "done" for number in range(BACKLOG)}
-        assert queued.runs == BACKLOG
-        assert 0 < queued.oldest_ms < max(one.oldest_ms for one in seen.lags)
-        assert [one.runs for one in seen.lags] == sorted((one.runs for one in seen.lags), reverse=True)
-        assert lag(journal, NAME) == Lag(0, 0)
-        assert codes == [0] * WORKERS
-        if before:
-            assert before["todo"] == BACKLOG
-            assert [tables(journal)[name] for name in ("todo", "doing", "failed")] == [0, 0, 0]
-            assert tables(journal)["events"] <= 2
+    some = [looks[len(looks) * number // LOOKS] for number in range(LOOKS)]
+    for line in (
+        f"\nengine: {engine}, {BACKLOG} errands, {SUBMITTERS} submitting, {WORKERS} workers x {CONCURRENCY}",
+        f"submitted in {submitting_s:.1f} s, {BACKLOG / submitting_s:.0f} runs/s; {waiting}",
+        f"drained in {draining_s:.1f} s, {BACKLOG / draining_s:.1f} runs/s; calls {len(bank.calls)}",
+        *(f"  {look}" for look in [*some, looks[-1]]),
+        f"tables of the queue before: {before or 'none'}; after: {after or 'none'}",
+    ):
+        sys.stderr.write(f"{line}\n")
+    assert Counter(int(call["claim_id"]) for call in bank.executed) == Counter(range(BACKLOG))
+    assert len(bank.calls) == BACKLOG
+    assert {run.thread_id: run.state for run in runs} == {thread_of(number): "done" for number in range(BACKLOG)}
+    assert [shown["ready"], waiting.queue.ready, [one["graph"] for one in shown["graphs"]]] == [
+        BACKLOG,
+        BACKLOG,
+        [NAME],
+    ]
+    lags = [shown["lag_s"], *(look.queue.lag.total_seconds() for look in [waiting, *looks])]
+    assert 0 < lags[0] <= lags[1] < max(lags)
+    assert lags[-1] == 0
+    assert [look.queue.ready for look in looks] == sorted((look.queue.ready for look in looks), reverse=True)
+    assert codes == [0] * WORKERS
+    if before:
+        assert before["todo"] == BACKLOG
+        assert [after[name] for name in ("todo", "doing", "failed")] == [0, 0, 0]
+        assert after["events"] <= 2 * after["jobs"]
 
 
 def submit_all(url: str, folder: Path) -> None:
@@ -84,14 +115,12 @@ def share(submitter: int) -> list[str]:
     return [*map(str, [*shared, *own, *random.Random(submitter).sample(own, len(own) // SHARED_EVERY)])]
 
 
-def watch_drained(journal: Journal, crew: Crew, seen: Watched) -> None:
-    """Wait until nothing is due, and note how far behind the workers are meanwhile."""
+def watch_drained(journal: Journal, crew: Crew, looks: list[Look]) -> None:
+    """Wait until nothing is due, and look again and again meanwhile."""
 
     def look() -> bool | None:
-        now = lag(journal, NAME)
-        seen.lags.append(now)
-        seen.memory_mb.append([one.resident_mb for one in crew.workers])
-        return True if now.runs == 0 else None
+        looks.append(Look(queue(journal.store), [one.resident_mb for one in crew.workers]))
+        return True if looks[-1].is_last else None
 
     until(look, PATIENCE_S, every_s=0.2)
 
@@ -101,28 +130,3 @@ def timed(work: Callable[[], None]) -> float:
     began = time.monotonic()
     work()
     return time.monotonic() - began
-
-
-def report(
-    engine: str,
-    submitting: float,
-    draining: float,
-    queued: Lag,
-    before: dict[str, int],
-    seen: Watched,
-    after: dict[str, int],
-) -> str:
-    """Say how it went, for people."""
-    looks = [*zip(seen.lags, seen.memory_mb, strict=True)]
-    some = [looks[len(looks) * number // LOOKS] for number in range(LOOKS)] + looks[-1:]
-    lines = [
-        f"engine: {engine}, {BACKLOG} errands, {SUBMITTERS} submitting, {WORKERS} workers x {CONCURRENCY}",
-        f"submitted in {submitting:.1f} s, {BACKLOG / submitting:.0f} runs/s; queued {queued}",
-        f"drained in {draining:.1f} s, {BACKLOG / draining:.1f} runs/s",
-        *(
-            f"  due {one.runs}, oldest {one.oldest_ms / 1000:.1f} s, workers' memory MB {[*map(round, mb)]}"
-            for one, mb in some
-        ),
-        f"queue before: {before or 'none'}; after: {after or 'none'}",
-    ]
-    return "\n" + "\n".join(lines) + "\n"
