@@ -45,8 +45,10 @@ CONCURRENCY = 4
 LEASE_S = 2
 CLAIM_S = 2
 """What a claim may take on a slow machine."""
-LEFT_BEHIND_S = 60
+LEFT_BEHIND_S = 90
 """So long after a kill the jobs of the killed one are over; 30 seconds without a heartbeat, by default."""
+EVENTS = 4
+"""What a job has at most: deferred, scheduled, started, failed."""
 
 
 @dataclass
@@ -131,19 +133,21 @@ def test_every_claim_rests_and_is_paid_once_though_workers_are_killed_at_random(
         queue = tables(one.journal)
         codes = crew.drain()
 
-    found, _ = states(one.journal)
+    after, (found, _) = tables(one.journal), states(one.journal)
     sys.stderr.write(report(one, engine, took, crew, queue))
     assert wrong(one.journal, one.sandbox.control, one.cases) == []
     assert found["parked"] == sum(case.kind == "left" for case in one.cases)
     assert len(crew.killed) == KILLS
     assert codes == [0] * WORKERS[engine]
     if queue:
-        assert queue["todo"] == 0
-        assert queue["failed"] <= KILLS * (CONCURRENCY + 1)
-        assert tables(one.journal)["jobs"] <= queue["failed"] + 1
+        assert [after["todo"], after["doing"]] == [0, 0]
+        assert after["jobs"] <= after["failed"] + 1, "only the jobs of killed workers stay, and a sweep's"
+        assert after["events"] <= EVENTS * after["jobs"]
 
 
+@pytest.mark.parametrize("engine", ["postgres"])
 def test_the_command_line_is_killed_and_started_again(soak: MakeSoak) -> None:
+    """On one engine, because each start of the command takes seconds of a core; the long form does it on both."""
     one = soak(10)
     with crew_of(1, launched(one.settings, one.folder, CONCURRENCY), one.folder) as crew:
         one.run(crew, kills=1)
