@@ -19,9 +19,9 @@ from graph import DurableGraph, DurableState, durable, thread
 from graph.backoff import Backoff
 from nodes import effect_node
 from service.worker.draining import Draining
+from service.worker.jobs import Rhythm
 from service.worker.signals import drained_by_signals
 from service.worker.work import work
-from tests.soak.crew import QUICK
 from tests.support.bank import Bank
 
 NAME = "errand"
@@ -70,15 +70,15 @@ def submit(url: str, folder: Path, claim_ids: list[str], together: Any) -> None:
             graph.submit({"claim_id": claim_id}, thread(thread_of(claim_id), principal="intake"))
 
 
-def drain(url: str, folder: Path, concurrency: int, lease_s: float = 30) -> None:
-    """Be a worker of errands until SIGTERM."""
+def drain(url: str, folder: Path, concurrency: int, lease_s: float = 30, rhythm: Rhythm | None = None) -> None:
+    """Be a worker of errands until SIGTERM; its lease and its rhythm are those of a worker as it comes, unless others are given."""
     os.chdir(folder)
     draining = Draining()
     with (
         drained_by_signals(draining, within=timedelta(seconds=30)),
         open_journal(url, lease=timedelta(seconds=lease_s), artefacts=str(folder)) as journal,
     ):
-        work([errand(journal, folder)], concurrency=concurrency, draining=draining, rhythm=QUICK, told=_nobody)
+        work([errand(journal, folder)], concurrency=concurrency, draining=draining, rhythm=rhythm, told=_nobody)
 
 
 def _nobody(_: object) -> None:

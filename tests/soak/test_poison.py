@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from checkpointing import Journal, open_journal
-from tests.soak.crew import crew_of
+from tests.soak.crew import QUICK, crew_of
 from tests.soak.errand import ATTEMPTS, KILLS, RAISES, drain, submit, thread_of
 from tests.support.bank import Bank
 from tests.support.processes import context, finish, start, until
@@ -26,7 +26,7 @@ def test_poison_ends_as_a_dead_letter_while_all_others_go_on(url: str, tmp_path:
     with open_journal(url, artefacts=str(tmp_path)) as journal:
         alone = context().Barrier(1)
         finish(start(submit, url, tmp_path, claim_ids, alone))
-        with crew_of(2, lambda _: start(drain, url, tmp_path, CONCURRENCY, LEASE_S), tmp_path) as crew:
+        with crew_of(2, lambda _: start(drain, url, tmp_path, CONCURRENCY, LEASE_S, QUICK), tmp_path) as crew:
 
             def look() -> bool | None:
                 crew.replace_the_dead()
