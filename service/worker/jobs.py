@@ -6,7 +6,8 @@ Working with a queue: Procrastinate wakes a worker of any host as soon as a run 
     sweep     every few seconds, on one of the workers: the jobs of killed workers are finished as failed, and what is due and has no job gets one
 
 When the database goes away the worker begins anew until it is there again; runs that were under way stop by themselves, because nothing they would
-do next is possible without it.
+do next is possible without it. The queue waits for none of them: a call that takes an hour would keep a worker that has its database back from
+working. Only a worker that ends waits, for its runs as long as they take, and for the queue not at all where it does not answer.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import psycopg
 import structlog
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
@@ -39,6 +41,12 @@ KEPT_HOURS = 168
 SWEEP_FIRST = 100
 """The sweep's priority: before everything that waits."""
 AGAIN_S = 1.0
+WAIT_S = 10.0
+"""How long the queue waits for a connection before it takes the database for gone, in seconds."""
+FAREWELL_S = 3.0
+"""How long the queue has for what it writes at its end, in seconds: nothing is lost where it cannot."""
+AWAY = (ConnectorException, psycopg.Error)
+"""What Procrastinate raises where the database does not answer: its own error, and here and there its driver's."""
 CONNECTIONS = 4
 """Of the queue itself, beside the journal's own: fetching, finishing, and one for each worker's listening."""
 
@@ -88,49 +96,66 @@ class _Queue:
     draining: Draining
     concurrency: int
     rhythm: Rhythm
+    under_way: set[asyncio.Future[object]] = field(default_factory=set)
 
     async def until_drained(self) -> None:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(self.concurrency + 1, thread_name_prefix="run"))
+        loop.set_exception_handler(_forgotten)
         drained = asyncio.Event()
         self.draining.when_asked(partial(_soon, loop, drained.set))
-        while not drained.is_set():
-            try:
-                await self._work(drained)
-            except ConnectorException as away:
-                log.warning("queue_away", error=type(away.__cause__ or away).__name__)
-            if not drained.is_set():
-                await asyncio.wait([asyncio.ensure_future(drained.wait())], timeout=AGAIN_S)
+        asked = asyncio.ensure_future(drained.wait())
+        while not asked.done():
+            working = asyncio.ensure_future(self._work())
+            await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await self._left(working)
+            await asyncio.wait({asked}, timeout=AGAIN_S)
+        while self.under_way:
+            await asyncio.wait(self.under_way)
 
-    async def _work(self, drained: asyncio.Event) -> None:
+    async def _work(self) -> None:
         app = App(
-            connector=PsycopgConnector(conninfo=self.engine.url, kwargs=self.engine.options, max_size=CONNECTIONS)
+            connector=PsycopgConnector(
+                conninfo=self.engine.url,
+                kwargs=self.engine.options,
+                min_size=0,  # else opening waits for them, half a minute, and raises the driver's own error
+                max_size=CONNECTIONS,
+                timeout=WAIT_S,
+            )
         )
         self._declare(app)
-        async with app.open_async():
-            working = asyncio.ensure_future(
-                app.run_worker_async(
-                    queues=[queue_of(graph) for graph in self.graphs],
-                    concurrency=self.concurrency,
-                    install_signal_handlers=False,
-                    delete_jobs="successful",
-                    listen_notify=not self.engine.behind_proxy,
-                    fetch_job_polling_interval=self.rhythm.poll,
-                    update_heartbeat_interval=self.rhythm.heartbeat,
-                    stalled_worker_timeout=self.rhythm.stalled,
-                )
+        try:
+            await app.open_async()
+            await app.run_worker_async(
+                queues=[queue_of(graph) for graph in self.graphs],
+                concurrency=self.concurrency,
+                install_signal_handlers=False,
+                delete_jobs="successful",
+                listen_notify=not self.engine.behind_proxy,
+                fetch_job_polling_interval=self.rhythm.poll,
+                update_heartbeat_interval=self.rhythm.heartbeat,
+                stalled_worker_timeout=self.rhythm.stalled,
+                shutdown_graceful_timeout=FAREWELL_S,
             )
-            asked = asyncio.ensure_future(drained.wait())
-            await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
-            asked.cancel()
-            working.cancel()  # it stops fetching and waits for the runs under way
-            with suppress(asyncio.CancelledError):
-                await working
+        finally:
+            await app.close_async()  # also one that could not be opened, or it would go on trying
+
+    async def _left(self, working: asyncio.Future[None]) -> None:
+        """Have the queue end if it has not, and say so if the database is why it did; it fetches nothing more, and the runs under way go on."""
+        working.cancel()
+        await asyncio.wait({working}, timeout=2 * FAREWELL_S)
+        with suppress(
+            asyncio.CancelledError, asyncio.InvalidStateError
+        ):  # the latter where it hangs: it is cancelled again with the loop
+            if isinstance(error := working.exception(), AWAY):
+                log.warning("queue_away", error=type(error.__cause__ or error).__name__)
+            elif error:
+                raise error
 
     def _declare(self, app: App) -> None:
         @app.task(name=TASK)
-        def advance(thread_id: str) -> None:
-            self.carry_on(thread_id)
+        async def advance(thread_id: str) -> None:
+            await self._advance(thread_id)
 
         async def sweep(timestamp: int, graph: str) -> None:  # noqa: ARG001  # Procrastinate gives it
             await self._sweep(app, graph)
@@ -152,6 +177,14 @@ class _Queue:
                 KEPT_HOURS, include_failed=True, include_cancelled=True, include_aborted=True
             )
 
+    async def _advance(self, thread_id: str) -> None:
+        """Carry a run on, or leave it to its thread where the queue ends first: what becomes of it is in the journal, and not in the job."""
+        run = asyncio.get_running_loop().run_in_executor(None, self.carry_on, thread_id)
+        self.under_way.add(run)
+        run.add_done_callback(self.under_way.discard)
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(run)
+
     async def _sweep(self, app: App, graph: str) -> None:
         jobs = app.job_manager
         for job in await jobs.get_stalled_jobs(queue=queue_of(graph), seconds_since_heartbeat=self.rhythm.stalled):
@@ -166,3 +199,11 @@ class _Queue:
 def _soon(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
     """Call *what* in the loop, from any thread and from a signal handler."""
     loop.call_soon_threadsafe(what)
+
+
+def _forgotten(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say in one line what nobody waited for: Procrastinate ends a job in a task that is left alone when the database is away."""
+    if isinstance(error := context.get("exception"), AWAY):
+        log.warning("job_not_ended", error=type(error.__cause__ or error).__name__)
+    else:
+        loop.default_exception_handler(context)

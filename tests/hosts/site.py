@@ -38,6 +38,14 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "claims" / "0044" / "claim.js
 """A claim that nobody has to approve."""
 NUMBERS = itertools.count(1)
 LEASE_S = 3.0
+IMPATIENT = """
+from checkpointing import postgres
+from service.cli.app import main
+from service.worker import jobs
+postgres.WAIT_S = jobs.WAIT_S = 1.0
+main()
+"""
+"""The command line of somebody who does not wait half a minute for a connection."""
 SWEEP_S = Rhythm().sweep
 """How often workers look for what has no job: a default, for it is no setting."""
 
@@ -88,10 +96,11 @@ class Site:
     folder: Path
     workers: list[Worker] = field(default_factory=list)
 
-    def start(self, host: Host, *options: str) -> Worker:
-        """Start a worker on *host* and wait until it takes up work."""
+    def start(self, host: Host, *options: str, impatient: bool = False) -> Worker:
+        """Start a worker on *host* and wait until it takes up work; one that is *impatient* waits for a connection for one second only."""
         log = self.folder / f"{host.name}-{len(self.workers)}.log"
-        command = host.command(sys.executable, "-P", "-m", "service.cli", "worker", "--json", *options)
+        code = ("-c", IMPATIENT) if impatient else ("-m", "service.cli")
+        command = host.command(sys.executable, "-P", *code, "worker", "--json", *options)
         with log.open("wb") as said:
             process = subprocess.Popen(
                 command,
@@ -104,7 +113,7 @@ class Site:
         worker = Worker(host, process, log)
         self.workers.append(worker)
         known = self._registered()
-        until(lambda: True if self._registered() > known else None, 60)
+        until(lambda: True if self._registered() > known else None, 180)
         return worker
 
     def submit(self) -> str:
@@ -134,8 +143,11 @@ class Site:
             for one in self.app.journal.saver.list(thread(thread_of(claim_id)))
         ]
 
+    def _here(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(self.app.settings.url.get_secret_value(), autocommit=True)
+
     def _registered(self) -> int:
-        with psycopg.connect(self.app.settings.url.get_secret_value(), autocommit=True) as connection:
+        with self._here() as connection:
             row = connection.execute("select max(id) from procrastinate_workers").fetchone()
         return int(row[0] or 0) if row else 0
 

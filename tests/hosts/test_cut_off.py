@@ -9,25 +9,31 @@ import time
 
 import pytest
 
+from service.worker.signals import CUT_OFF
 from tests.hosts.network import Cut, Host
 from tests.hosts.site import LEASE_S, SWEEP_S, Site, Worker
 from tests.support.processes import until
 
-SLOW_S = 2.0
-"""What a busy machine may add: until a worker has got its job, and until we look."""
-PATIENCE_S = 90
+SLOW_S = 4.0
+"""What a busy machine may add until a worker has got its job."""
+PATIENCE_S = 120
 """How long anything may take that is not measured."""
 
 
-def held_before_and_after(site: Site) -> tuple[str, str]:
-    """Two runs stand still: one in a step that has claimed nothing yet, and one whose money has moved and whose answer is held back."""
+def held_early(site: Site) -> str:
+    """Submit a run that stands still in a step which has claimed nothing yet, and return its claim."""
     site.control.fault("claims", "hold_before", method="GET")
-    early = site.submit()
+    claim_id = site.submit()
     site.control.wait_held(1, PATIENCE_S)
+    return claim_id
+
+
+def held_paying(site: Site, *, with_others: int = 0) -> str:
+    """Submit a run whose money has moved and whose answer is held back, and return its claim."""
     site.control.fault("transfers", "hold_after")
-    paying = site.submit()
-    site.control.wait_held(2, PATIENCE_S)
-    return early, paying
+    claim_id = site.submit()
+    site.control.wait_held(with_others + 1, PATIENCE_S)
+    return claim_id
 
 
 def taken_over(site: Site, claim_id: str, host: Host) -> int:
@@ -57,7 +63,7 @@ def stopped(worker: Worker, *claims: str) -> None:
 def test_another_host_takes_over_and_the_one_that_was_cut_off_stops_by_itself(site: Site, how: Cut) -> None:
     a, b = site.net.hosts
     cut_off = site.start(a)
-    claims = held_before_and_after(site)
+    claims = (held_early(site), held_paying(site, with_others=1))
     other = site.start(b)
 
     cut_ms, cut = site.app.journal.store.now_ms(), time.monotonic()
@@ -83,3 +89,49 @@ def test_another_host_takes_over_and_the_one_that_was_cut_off_stops_by_itself(si
     assert len(site.control.payments(later)) == 1
     assert cut_off.drained(PATIENCE_S) == 0
     assert list(site.app.journal.audit.verify()) == []
+
+
+def test_a_healed_worker_takes_other_runs_up_though_a_call_of_before_the_cut_still_lasts(site: Site) -> None:
+    a, _ = site.net.hosts
+    worker = site.start(a, impatient=True)
+    lasting = held_paying(site)
+
+    site.net.cut(a, "refused")
+    until(lambda: True if worker.events("queue_away") else None, PATIENCE_S)
+    site.net.heal(a)
+    later = site.submit()
+    done(site, later)
+    still = site.run(lasting).state
+    site.control.release()
+    done(site, lasting)
+
+    assert still == "running"
+    assert [len(site.control.payments(claim_id)) for claim_id in (lasting, later)] == [1, 1]
+    assert worker.drained(PATIENCE_S) == 0
+    assert list(site.app.journal.audit.verify()) == []
+
+
+def test_a_drain_ends_in_time_though_the_database_is_cut_off_and_a_run_stands_still(site: Site) -> None:
+    a, _ = site.net.hosts
+    worker = site.start(a, "--drain", "2")
+    claim_id = held_paying(site)
+    site.net.cut(a, "silent")
+
+    asked = time.monotonic()
+    code = worker.drained(PATIENCE_S)
+    took_s = time.monotonic() - asked
+
+    assert (code, took_s < 2 + SLOW_S) == (CUT_OFF, True), took_s
+    site.net.heal(a)
+    site.control.release()
+    site.start(a)
+    done(site, claim_id)
+    assert len(site.control.payments(claim_id)) == 1
+
+
+def test_a_drain_of_an_idle_worker_does_not_wait_for_a_database_that_is_cut_off(site: Site) -> None:
+    a, _ = site.net.hosts
+    worker = site.start(a, "--drain", "60")
+    site.net.cut(a, "silent")
+
+    assert worker.drained(40) == 0
