@@ -49,6 +49,11 @@ main()
 SWEEP_S = Rhythm().sweep
 """How often workers look for what has no job: a default, for it is no setting."""
 
+BLOCKED = """
+select pid from pg_stat_activity where client_addr = cast(%s as inet) and wait_event_type = 'Lock' and query like %s
+"""
+"""Which connections of a host wait for a lock, at which statement."""
+
 
 @dataclass(frozen=True, slots=True)
 class Worker:
@@ -142,6 +147,16 @@ class Site:
             one.config["configurable"]["checkpoint_id"]
             for one in self.app.journal.saver.list(thread(thread_of(claim_id)))
         ]
+
+    @contextmanager
+    def blocked_in_a_transaction(self, host: Host, at: str) -> Iterator[None]:
+        """Let the host's worker come as far as the statement that begins with *at*, and cut it off there; the server then carries the statement out."""
+        with self._here() as connection, connection.transaction():
+            connection.execute("lock table audit in exclusive mode")
+            yield
+            with self._here() as watching:
+                until(lambda: watching.execute(BLOCKED, (host.address, f"%{at}%")).fetchone(), 120)
+            self.net.cut(host, "silent")
 
     def _here(self) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(self.app.settings.url.get_secret_value(), autocommit=True)

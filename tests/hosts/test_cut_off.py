@@ -91,6 +91,48 @@ def test_another_host_takes_over_and_the_one_that_was_cut_off_stops_by_itself(si
     assert list(site.app.journal.audit.verify()) == []
 
 
+def test_a_transaction_that_was_cut_in_the_middle_keeps_nobody_out(site: Site) -> None:
+    """The server has the locks of a session whose client is gone, and hears nothing of it; the lease's row is one of them."""
+    a, b = site.net.hosts
+    cut_off = site.start(a)
+    claim_id = held_early(site)
+    site.start(b)
+
+    with site.blocked_in_a_transaction(a, "insert into audit "):
+        site.control.release()
+    cut_ms = site.app.journal.store.now_ms()
+    took_s = (taken_over(site, claim_id, b) - cut_ms) / 1000
+    print(f"in a transaction: taken over after {took_s:.2f} s")  # noqa: T201  # with -s
+    done(site, claim_id)
+    site.net.heal(a)
+    stopped(cut_off, claim_id)
+
+    assert took_s <= LEASE_S + SWEEP_S + SLOW_S
+    assert len(site.control.payments(claim_id)) == 1
+    assert [one.event for one in site.entries(claim_id, a)] == ["run.start"]
+    assert list(site.app.journal.audit.verify()) == []
+
+
+def test_a_worker_that_stays_cut_off_gives_its_run_up_and_takes_it_up_again_when_healed(site: Site) -> None:
+    """Nobody tells it that its packets are lost: its connections have to find out."""
+    a, _ = site.net.hosts
+    worker = site.start(a, impatient=True)
+    claim_id = held_early(site)
+
+    site.net.cut(a, "silent")
+    site.control.release()
+    until(lambda: True if worker.came_to(claim_id) else None, PATIENCE_S)
+    until(lambda: True if worker.events("queue_away") else None, PATIENCE_S)
+    said, alive = worker.came_to(claim_id), worker.alive
+    site.net.heal(a)
+    done(site, claim_id)
+
+    assert (said, alive) == (["away"], True)
+    assert len(site.control.payments(claim_id)) == 1
+    assert worker.drained(PATIENCE_S) == 0
+    assert list(site.app.journal.audit.verify()) == []
+
+
 def test_a_healed_worker_takes_other_runs_up_though_a_call_of_before_the_cut_still_lasts(site: Site) -> None:
     a, _ = site.net.hosts
     worker = site.start(a, impatient=True)
