@@ -37,7 +37,7 @@ from runs left join leases on leases.name = 'thread:' || runs.thread_id
 where runs.graph = :graph and runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :until)
     and not exists (select 1 from procrastinate_jobs job
         where job.queueing_lock = runs.thread_id and job.status = 'todo' and coalesce(job.scheduled_at, now()) <= now())
-order by runs.due_ms limit :limit
+order by runs.due_ms, runs.thread_id limit :limit
 on conflict (queueing_lock) where status = 'todo' do update set scheduled_at = null
 returning id
 """

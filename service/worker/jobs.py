@@ -188,8 +188,9 @@ class _Queue:
     async def _sweep(self, app: App, graph: str) -> None:
         jobs = app.job_manager
         for job in await jobs.get_stalled_jobs(queue=queue_of(graph), seconds_since_heartbeat=self.rhythm.stalled):
-            await jobs.finish_job(job, status=Status.FAILED, delete_job=False)
-            log.warning("job_stalled", job=job.id)
+            with suppress(ConnectorException):  # another sweep was faster, or its worker is alive after all
+                await jobs.finish_job(job, status=Status.FAILED, delete_job=False)
+                log.warning("job_stalled", job=job.id)
         await jobs.prune_stalled_workers(self.rhythm.stalled)
         found = await self.journal.bridge.run(self.journal.runs.enqueue_due, graph)
         if found:
