@@ -55,6 +55,8 @@ ELSEWHERE = {
     "effect.adopt": "tests/service/test_reconcile.py::test_a_repair_that_was_killed_is_finished_by_the_next",
     "approval.withdraw": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_question_was_withdrawn",
     "effect.conflict": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_payment_in_other_words_was_refused",
+    "queue.sweep": "tests/crash/test_kill_workers.py::test_killed_while_sweeping",
+    "run.postpone": "tests/crash/test_kill_workers.py::test_killed_while_a_run_was_put_off",
     "server.submit": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_server_kept_who_submitted",
 }
 """Writes that are no part of a claim's way, and the test that kills before and after each."""
