@@ -48,10 +48,10 @@ def works_later(url: str, folder: Path, later: timedelta, make: Make = small_cla
     carry_on(url, folder, make, clock=lambda: system_clock() + later)
 
 
-def carry_on(url: str, folder: Path, make: Make, *, clock: Clock | None = None) -> None:
+def carry_on(url: str, folder: Path, make: Make, *, clock: Clock | None = None, within: timedelta = DRAIN) -> None:
     """Work until SIGTERM."""
     draining = Draining()
-    with drained_by_signals(draining, within=DRAIN), open_journal(url, lease=LEASE, clock=clock) as journal:
+    with drained_by_signals(draining, within=within), open_journal(url, lease=LEASE, clock=clock) as journal:
         work([make(journal, folder)], concurrency=2, draining=draining, rhythm=RHYTHM, poll_s=POLL_S)
 
 
