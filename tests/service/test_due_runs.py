@@ -250,6 +250,19 @@ def test_no_worker_walks_past_a_breakpoint(journal: Journal, clock: MovingClock)
     assert journal.runs.get(THREAD).state == "done"
 
 
+def test_a_run_whose_caller_died_past_a_breakpoint_is_found(journal: Journal, clock: MovingClock) -> None:
+    builder = StateGraph(State)
+    builder.add_node("node", lambda state: {"answer": "walked on"})
+    builder.add_edge(START, "node")
+    graph = durable(builder.compile(interrupt_before=["node"]), journal)
+    graph.submit({}, thread(THREAD))
+    looked_at(graph)
+    journal.runs.start(journal.leases.take(thread_lease(THREAD)), THREAD, head=journal.saver.head(THREAD))
+    clock.move(LEASE)
+
+    assert journal.runs.due("", limit=9) == (THREAD,)
+
+
 def test_what_a_worker_can_do_nothing_for_ends_well_and_is_untouched(journal: Journal, tmp_path: Path) -> None:
     graph = small_claim(journal, tmp_path)
     act(graph, "submit")

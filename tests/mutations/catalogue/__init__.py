@@ -15,5 +15,6 @@ from tests.mutations.catalogue.one_run import ONE_RUN
 from tests.mutations.catalogue.one_writer import ONE_WRITER
 from tests.mutations.catalogue.the_record import THE_RECORD
 from tests.mutations.catalogue.the_world_outside import THE_WORLD_OUTSIDE
+from tests.mutations.catalogue.workers import WORKERS
 
-MUTATIONS = (*ONE_WRITER, *ONE_EFFECT, *ONE_DECISION, *ONE_RUN, *ONE_BUDGET, *THE_RECORD, *AGENTS, *THE_WORLD_OUTSIDE)
+MUTATIONS = (*ONE_WRITER, *ONE_EFFECT, *ONE_DECISION, *ONE_RUN, *ONE_BUDGET, *THE_RECORD, *AGENTS, *THE_WORLD_OUTSIDE, *WORKERS)

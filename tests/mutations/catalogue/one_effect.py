@@ -220,7 +220,7 @@ ONE_EFFECT = (
     Mutation(
         "a doubt is its own claim's",
         LEDGER,
-        'where slot = :slot and key = :key and state = \'claimed\' and lease = :lease and fence = :fence returning *\n"""\nSETTLE',
+        'where slot = :slot and key = :key and state = \'claimed\' and lease = :lease and fence = :fence\n    and (claimed_by is null or claimed_by = :owner) returning *\n"""\nSETTLE',
         'where slot = :slot and key = :key and state = \'claimed\' returning *\n"""\nSETTLE',
         (ATTACK + "test_a_late_doubt_cannot_touch_a_claim_that_was_taken_over",),
         "A late worker stops its successor in the middle of a call.",
@@ -228,7 +228,7 @@ ONE_EFFECT = (
     Mutation(
         "a release is its own claim's",
         LEDGER,
-        'where slot = :slot and key = :key and state = \'claimed\' and lease = :lease and fence = :fence returning *\n"""\n\n\nclass',
+        'where slot = :slot and key = :key and state = \'claimed\' and lease = :lease and fence = :fence\n    and (claimed_by is null or claimed_by = :owner) returning *\n"""\n\n\nclass',
         'where slot = :slot and key = :key and state = \'claimed\' returning *\n"""\n\n\nclass',
         (ATTACK + "test_a_late_release_cannot_free_a_claim_that_was_taken_over",),
         "A late worker frees the slot of its successor's call, and a third calls.",

@@ -52,8 +52,8 @@ ONE_RUN = (
     Mutation(
         "a decision wakes a parked run only",
         WAKING,
-        "where thread_id = :thread_id and state = 'parked'\n",
-        "where thread_id = :thread_id\n",
+        "where thread_id = :thread_id and state = 'parked' returning",
+        "where thread_id = :thread_id returning",
         (LIFE + "test_a_decision_does_not_raise_the_dead",),
         "A dead letter runs again, and nobody said so.",
     ),

@@ -77,8 +77,8 @@ ONE_WRITER = (
     Mutation(
         "the fence's lock",
         LEASES,
-        "and fence = :fence and owner is not null for share",
-        "and fence = :fence and owner is not null",
+        "and fence = :fence and owner = :owner for share",
+        "and fence = :fence and owner = :owner",
         (SAVERS_TESTS + "test_a_take_over_waits_for_a_write_under_way[postgres]",),
         "Under read committed a stale write commits after the take-over.",
     ),
@@ -109,7 +109,7 @@ ONE_WRITER = (
     Mutation(
         "a heartbeat renews its own lease",
         LEASES,
-        "where name = :name and fence = :fence and owner is not null\nreturning",
+        "where name = :name and fence = :fence and owner = :owner\nreturning",
         "where name = :name and owner is not null\nreturning",
         (LEASES_TESTS + "test_a_lease_that_was_taken_over_is_not_renewed",),
         "A stale worker keeps its successor's lease alive after that one's death.",
@@ -117,7 +117,7 @@ ONE_WRITER = (
     Mutation(
         "a lease that was given back is not renewed",
         LEASES,
-        "where name = :name and fence = :fence and owner is not null\nreturning",
+        "where name = :name and fence = :fence and owner = :owner\nreturning",
         "where name = :name and fence = :fence\nreturning",
         (LEASES_TESTS + "test_a_lease_that_was_given_back_is_not_renewed",),
         "A heartbeat runs for ever on a lease nobody holds.",
