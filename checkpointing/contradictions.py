@@ -89,7 +89,7 @@ def _recorded(entries: Sequence[Entry]) -> dict[str, tuple[str, str | None, str 
         match entry.event:
             case "effect.claim":
                 recorded[key] = (body["digest"], body["approval"], None)
-            case "effect.settle" | "effect.resolve" if "outcome" in body:
+            case "effect.settle" | "effect.resolve" | "effect.adopt" if "outcome" in body:
                 # After a person said that nothing happened, the worker that had called may still say what did.
                 known = recorded.get(key) or next(_asked_under(key, entries), ("", None))
                 recorded[key] = (known[0], known[1], body["outcome"])

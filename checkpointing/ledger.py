@@ -34,6 +34,7 @@ from checkpointing.executing import Executing
 from checkpointing.leases import Lease, check_fence, is_live
 from checkpointing.recorded import PAST, get, page, past
 from checkpointing.resolving import GET, audit, reissue, resolve, wake_and_audit
+from checkpointing.restored import adopt_answer, answer_for
 from checkpointing.slots import ambiguous
 from checkpointing.store import Row, Store, Tx
 
@@ -110,7 +111,7 @@ class Ledger:
         Raises:
             LeaseLost: stop.
             EffectBusy: another worker is executing it.
-            EffectConflict: the slot is recorded with other arguments.
+            EffectConflict: the slot is recorded with other arguments, or was executed with others before the journal was restored.
             SlotAmbiguous: another operation has this slot.
             EffectInDoubt: nobody but a person can tell whether it happened.
             EffectNotApproved: the approval does not cover it, or was used by another slot.
@@ -235,7 +236,7 @@ class Ledger:
         """Return up to *limit* effects in the order they were claimed, from the one after *after*."""
         return page(self.store, thread_id=thread_id, state=state, after=after, limit=limit)
 
-    def _first_claim(self, tx: Tx, asked: Request, *, released: Row | None) -> Claim:
+    def _first_claim(self, tx: Tx, asked: Request, *, released: Row | None) -> Claim | EffectRecord:
         if asked.approval_id:
             check_covers(
                 tx,
@@ -248,7 +249,8 @@ class Ledger:
                 raise EffectNotApproved(
                     f"approval {asked.approval_id!r} was used by effect {used['key']!r}; it allows one"
                 )
-        key = _key(asked, released)
+        executed = answer_for(tx, asked, released)
+        key = executed.key if executed else _key(asked, released)
         row = tx.one(CLAIM_AGAIN if released else CLAIM, key=key, **asked.columns())
         if row is None:
             if tx.one(GET, key=key):
@@ -266,6 +268,8 @@ class Ledger:
             digest=asked.digest,
             approval=asked.approval_id,
         )
+        if executed:
+            return adopt_answer(tx, record, executed, actor=asked.place.held.owner)
         return Claim(record, asked.place.held, doubtful=False, age=timedelta(0), since_call=timedelta(0))
 
     def _take_over(self, tx: Tx, asked: Request, before: Row) -> Claim:

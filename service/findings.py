@@ -3,6 +3,8 @@ What a reconciliation finds: one difference between the ledger and a receiver's 
 
     missing       settled here, and the receiver has no such execution
     unknown       executed there, and no effect here has its key
+    lost          the same, and the journal was restored from an older copy since: it can be recorded, to answer whoever asks for it
+    awaited       recorded as lost, and its run has yet to ask for it; not a difference
     unsettled     executed there; claimed by a worker that is gone, in doubt or released here. It can be adopted
     differs       executed there with another amount, currency, payee or id, taken back there, or against what was recorded
     twice         a second execution for one slot
@@ -19,10 +21,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from checkpointing import EffectRecord
+from checkpointing.restored import same_fact
 from tools.executed import Executed
 
-Kind = Literal["missing", "unknown", "unsettled", "differs", "twice", "incomparable", "in_progress"]
-DIFFERENCES: tuple[Kind, ...] = ("missing", "unknown", "unsettled", "differs", "twice")
+Kind = Literal["missing", "unknown", "lost", "awaited", "unsettled", "differs", "twice", "incomparable", "in_progress"]
+DIFFERENCES: tuple[Kind, ...] = ("missing", "unknown", "lost", "unsettled", "differs", "twice")
 """The kinds that must not be."""
 
 
@@ -82,17 +85,11 @@ def differences(record: EffectRecord, executed: Executed) -> tuple[Difference, .
     found = []
     for field, there in executed.outcome.items():
         known = [side[field] for side in (recorded, asked) if field in side]
-        if other := [here for here in known if not _same(field, here, there)]:
+        if other := [here for here in known if not same_fact(field, here, there)]:
             found.append(Difference(field, other[0], there))
     if executed.taken_back:
         found.append(Difference("taken_back", here=False, there=True))
     return tuple(found)
-
-
-def _same(field: str, here: object, there: object) -> bool:
-    if field == "currency" and isinstance(here, str) and isinstance(there, str):
-        return here.casefold() == there.casefold()
-    return here == there
 
 
 def _executed(one: Executed) -> dict[str, Any]:

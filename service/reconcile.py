@@ -23,10 +23,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from checkpointing import EffectRecord, Journal
+from checkpointing import EffectRecord, Journal, restored
 from checkpointing.clock import duration_ms, to_ms
 from checkpointing.errors import AlreadySettled, EffectBusy, UnknownEffect
 from checkpointing.reconciling import Known, adopt, at_slot_of, known, settled_since
+from service import lost
 from service.findings import Difference, Finding, Kind, differences
 from service.scratch import Scratch
 from tools.effect import Effect
@@ -68,6 +69,7 @@ class Comparison:
         scratch: Has the whole list.
         since: The begin of the window; `None`: everything.
         grace: What is younger is not judged.
+        restored: The journal was restored from an older copy, made when the window begins: what it does not know, it lost.
     """
 
     journal: Journal
@@ -76,6 +78,7 @@ class Comparison:
     since: datetime | None
     grace: timedelta
     progress: Progress
+    restored: bool = False
 
     def findings(self) -> Iterator[Finding]:
         """
@@ -176,8 +179,18 @@ class Comparison:
         name, identity = self.effect.name, one.identity if self.effect.once else None
         row = at_slot_of(self.journal.effects, name, key=one.key, identity=identity)
         record = row.record if row else None
-        if one.taken_back or (record and one.key is None and _id_in(record) == one.id):
-            return  # mended; or found by its id already
+        if record and one.key is None and _id_in(record) == one.id:
+            return  # found by its id already
+        kept = restored.recorded(self.journal.store, name, one.id)
+        if kept and kept.taken_back == one.taken_back:
+            yield from lost.still_there(self.journal, kept, one)
+            return
+        if one.taken_back:
+            if kept:
+                yield Finding(
+                    "lost", name, "recorded as this journal's, and taken back at the receiver since", executed=one
+                )
+            return  # mended
         settled = record is not None and record.state == "settled" and record.declined is None
         first = self.scratch.earlier_of_key(name, one) or (
             self.scratch.earlier_of_identity(name, one) if identity else None
@@ -187,6 +200,10 @@ class Comparison:
             yield Finding("twice", name, why, record, one)
         elif first is not None:
             yield Finding("twice", name, f"{first} was executed for the same, and the ledger has neither", record, one)
+        elif self.restored and (record is None or record.state == "released"):
+            yield Finding(
+                "lost", name, "executed since the copy was made, and the restored ledger does not know it", record, one
+            )
         else:
             why = "executed with a key that is not in the ledger" if one.key else "executed without a key"
             why += f"; the slot it belongs to has key {record.key} and is {record.state}" if record else ""

@@ -25,3 +25,20 @@ alter table effect_generations add column spent_tokens bigint not null default 0
 
 -- Effects: who claimed it, as the lease names its owner. In a journal that was restored from an older copy a fence is given out anew.
 alter table effects add column claimed_by text;
+
+-- Executions: what receivers did after the copy was made that this journal was restored from. Whoever asks for one of them first is answered
+-- with it, and nothing is called. `key` and `identity` are as the receiver tells them.
+create table executions (
+    effect text not null,
+    executed_id text not null,
+    key text,
+    identity text,
+    outcome text not null,
+    at_ms bigint not null,
+    taken_back bigint not null,
+    recorded_by text not null,
+    recorded_ms bigint not null,
+    primary key (effect, executed_id)
+);
+create index executions_by_key on executions (effect, key) where key is not null;
+create index executions_by_identity on executions (effect, identity) where identity is not null;

@@ -27,10 +27,12 @@ SHOWN = 50
 HEADINGS = {
     "missing": "Settled here, missing there",
     "unknown": "Executed there, unknown here",
+    "lost": "Executed there, lost here with the restored copy",
     "unsettled": "Executed there, not settled here",
     "differs": "The two sides do not agree",
     "twice": "Executed more than once",
     "incomparable": "Settled here by a person, and not to be compared; no difference",
+    "awaited": "Recorded as executed before the journal was restored, and not asked for yet; no difference",
     "in_progress": "In progress, or too young to be judged; no difference yet",
 }
 
@@ -40,10 +42,12 @@ NEXT = {
         "It cannot be adopted: nobody here knows what it was for. Another journal may use the same account; "
         "else somebody executed it by hand, or a record was lost. To ask another journal:"
     ),
+    "lost": "To have each of them answer the run that asks for it, so that it is not executed again:",
     "unsettled": "The receiver has executed it. To settle it with that, so that its run goes on and it is not done again:",
     "differs": "Find out at the receiver which side is right; what is on record here stays as it is:",
     "twice": "Take back at the receiver what is too much. What is on record here:",
     "incomparable": "Only whoever settled it, or the receiver's own people, can say whether it was executed. What is on record here:",
+    "awaited": "Their runs are answered with them; nothing is to be done.",
     "in_progress": "Compare again in some minutes.",
 }
 
@@ -101,6 +105,7 @@ def print_document(report: Report) -> None:
         "agrees": report.left == 0,
         "differences": report.left,
         "adopted": sum(count for (_, adopted), count in totals.items() if adopted),
+        "awaited": totals.get(("awaited", False), 0),
         "incomparable": totals.get(("incomparable", False), 0),
         "in_progress": totals.get(("in_progress", False), 0),
         "listed": [
@@ -125,6 +130,8 @@ def print_report(report: Report, principal: str | None) -> None:
             _show_kind(console, report.scratch, kind, f"{heading} ({count})", fix)
     if count := totals.get(("unsettled", True), 0):
         _show_adopted(console, report.scratch, count)
+    if count := totals.get(("lost", True), 0):
+        _show_recorded(console, report.scratch, count)
     for one in report.listed:
         console.print(Text(_compared(one, report.since)))
     console.print(Text(_verdict(report.left, totals.get(("in_progress", False), 0))))
@@ -174,6 +181,16 @@ def _show_adopted(console: Console, scratch: Scratch, count: int) -> None:
     console.print()
 
 
+def _show_recorded(console: Console, scratch: Scratch, count: int) -> None:
+    console.print(Text(f"Recorded ({count}): whoever asks for one of these is answered with it", "green"))
+    for _, finding in islice(scratch.findings("lost", adopted=True), SHOWN):
+        said = f"  {words.line(finding['key'] or finding['effect'])}: {', '.join(_there(finding))}; {finding['why']}"
+        console.print(Text(said), soft_wrap=True)
+    if count > SHOWN:
+        console.print(f"These are the first {SHOWN}; --json has them all.")
+    console.print()
+
+
 def _show_next(console: Console, what: str, commands: list[str]) -> None:
     console.print(Text(what))
     for command in commands:
@@ -182,9 +199,9 @@ def _show_next(console: Console, what: str, commands: list[str]) -> None:
 
 def _commands(kind: str, findings: list[dict[str, Any]], fix: str) -> list[str]:
     """Return the commands that take these findings on, each once."""
-    if kind == "unsettled":
+    if kind in ("unsettled", "lost"):
         return [fix]
-    if kind == "in_progress":
+    if kind in ("in_progress", "awaited"):
         return []
     if kind == "unknown":
         return [f"counterfoil --url URL effects show {quote(f['key'])}" for f in findings if f["key"]]

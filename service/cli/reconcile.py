@@ -12,6 +12,7 @@ from rich.text import Text
 from checkpointing import Journal
 from checkpointing.clock import from_ms
 from checkpointing.errors import Refused, UnknownThread
+from service import lost
 from service.cli import show, window
 from service.cli.differences import Listed, Report, print_document, print_report
 from service.cli.exits import Exit, ending, named
@@ -27,6 +28,10 @@ TOLD_EVERY = 10_000
 
 class EffectUnlisted(Refused, LookupError):
     """No receiver has a list of this effect."""
+
+
+class CopyUndated(Refused, ValueError):
+    """A restored journal is to be compared, and nobody said of when it is."""
 
 
 @ending
@@ -50,6 +55,13 @@ def reconcile(
     only: Annotated[
         str | None, typer.Option("--effect", metavar="NAME", help="Only this effect: pay, or notify.")
     ] = None,
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored",
+            help="The journal was restored from an older copy; --since says when that was made, and --fix records what was executed since.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """
@@ -65,18 +77,34 @@ def reconcile(
     nothing is reported and nothing is changed; --effect leaves a receiver out. The mail service lists no keys, so of messages only those
     are found that are settled here and missing there.
 
+    With --restored the journal is an older copy: what the receivers executed since it was made is lost here, and a run that asks for it again would
+    have it executed again once the receiver has forgotten its key. --since says when the copy was made; if you are not sure, say earlier. What
+    counts is the earlier of that and of the last entry in the journal's audit, and --grace before it. With --fix each lost execution is recorded
+    with its key, whoever asks for it is answered with it, and no receiver is called. Stop the workers, restore the copy, call this, and start the
+    workers then. Never without a restore: what is unknown here is somebody else's otherwise. Letters may be sent twice after a restore, where the
+    mail service has forgotten their keys: it lists none.
+
     Exit code 1 if anything differs (with --fix: if anything is left), 0 if all agrees, 4 if the receiver did not answer.
 
     Example: counterfoil reconcile --since 7d --fix --as operator-3
+
+    Example: counterfoil reconcile --restored --since 2026-03-01T02:00 --fix --as operator-3
     """
     who = named(principal, command="reconcile --fix") if fix else None
+    if restored and since is None:
+        raise CopyUndated(
+            "--restored needs --since WHEN: when was the copy made that was restored? If you are not sure, say earlier"
+        )
     patience = window.duration(grace, option="--grace")
     settings = settings_of(context)
     effects = _chosen(settings, only)
     with opened(settings, must_exist=True) as journal, scratch() as found:
         begin = None if since is None else window.since(since, option="--since", now=from_ms(journal.store.now_ms()))
-        listed = _compared(journal, effects, found, since=begin, grace=patience, fix=who)
-        report = Report(begin, listed, found, _given(("--since", since), ("--grace", grace), ("--effect", only)))
+        if restored and begin is not None:
+            begin = lost.begin_of(journal, begin, patience)
+        listed = _compared(journal, effects, found, since=begin, grace=patience, restored=restored, fix=who)
+        given = _given(("--since", since), ("--grace", grace), ("--effect", only))
+        report = Report(begin, listed, found, ("--restored", *given) if restored else given)
         if as_json:
             print_document(report)
         else:
@@ -92,6 +120,7 @@ def _compared(
     *,
     since: datetime | None,
     grace: timedelta,
+    restored: bool,
     fix: str | None,
 ) -> tuple[Listed, ...]:
     """Compare, and with a principal to answer for it adopt; every finding is in the scratch before the first is changed or shown."""
@@ -99,7 +128,7 @@ def _compared(
         progress = _teller(status)
         read_lists(effects, found, since=since, progress=progress)
         for effect in effects:
-            comparison = Comparison(journal, effect, found, since, grace, progress)
+            comparison = Comparison(journal, effect, found, since, grace, progress, restored)
             for finding in comparison.findings():
                 found.found(finding.kind, finding.document())
         if fix is not None:
@@ -119,6 +148,10 @@ def _fix(journal: Journal, found: Scratch, principal: str, progress: Progress) -
             after["ready"] = _ready(journal, after)
         found.change(number, after["kind"], after, adopted=after["adopted"])
         progress("adopting", count)
+    for count, (number, finding) in enumerate(found.findings("lost"), start=1):
+        after = lost.recorded(journal, finding, principal=principal)
+        found.change(number, after["kind"], after, adopted=after["adopted"])
+        progress("recording", count)
 
 
 def _ready(journal: Journal, finding: dict[str, list[str]]) -> list[str]:

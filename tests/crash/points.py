@@ -53,6 +53,7 @@ CALLS = {
 ELSEWHERE = {
     "effect.reissue": "tests/nodes/test_reissue.py::test_a_reissue_that_was_killed_goes_on_under_the_key_it_had_begun",
     "effect.adopt": "tests/service/test_reconcile.py::test_a_repair_that_was_killed_is_finished_by_the_next",
+    "execution.record": "tests/service/test_restored_journal.py::test_a_repair_that_was_killed_is_finished_by_the_next",
     "approval.withdraw": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_question_was_withdrawn",
     "effect.conflict": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_payment_in_other_words_was_refused",
     "queue.sweep": "tests/crash/test_kill_workers.py::test_killed_while_sweeping",

@@ -113,6 +113,7 @@ def test_what_was_paid_once_and_recorded_agrees(cli: Cli, filed: Make, control: 
         "agrees": True,
         "differences": 0,
         "adopted": 0,
+        "awaited": 0,
         "incomparable": 0,
         "in_progress": 0,
         "listed": [
