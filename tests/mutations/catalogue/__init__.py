@@ -13,8 +13,20 @@ from tests.mutations.catalogue.one_decision import ONE_DECISION
 from tests.mutations.catalogue.one_effect import ONE_EFFECT
 from tests.mutations.catalogue.one_run import ONE_RUN
 from tests.mutations.catalogue.one_writer import ONE_WRITER
+from tests.mutations.catalogue.restored_journals import RESTORED_JOURNALS
 from tests.mutations.catalogue.the_record import THE_RECORD
 from tests.mutations.catalogue.the_world_outside import THE_WORLD_OUTSIDE
 from tests.mutations.catalogue.workers import WORKERS
 
-MUTATIONS = (*ONE_WRITER, *ONE_EFFECT, *ONE_DECISION, *ONE_RUN, *ONE_BUDGET, *THE_RECORD, *AGENTS, *THE_WORLD_OUTSIDE, *WORKERS)
+MUTATIONS = (
+    *ONE_WRITER,
+    *ONE_EFFECT,
+    *ONE_DECISION,
+    *ONE_RUN,
+    *ONE_BUDGET,
+    *THE_RECORD,
+    *AGENTS,
+    *THE_WORLD_OUTSIDE,
+    *WORKERS,
+    *RESTORED_JOURNALS,
+)
