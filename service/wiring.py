@@ -55,7 +55,7 @@ def opened(settings: Settings, *, must_exist: bool = False) -> Iterator[Journal]
         JournalMissing: it *must_exist*, and there is no such file.
     """
     url = settings.url.get_secret_value()
-    if must_exist and (file := _sqlite_file(url)) and not file.exists():
+    if must_exist and (file := sqlite_file(url)) and not file.exists():
         raise JournalMissing(
             f"no journal at {settings.place}: counterfoil submit makes one; COUNTERFOIL_URL or --url says where it is"
         )
@@ -117,7 +117,7 @@ def _messages(settings: Settings) -> Effect:
     )
 
 
-def _sqlite_file(url: str) -> Path | None:
+def sqlite_file(url: str) -> Path | None:
     """Return the file of a SQLite journal; `None` for anything that `open_journal` takes otherwise, or refuses."""
     parts = urlsplit(url)
     name = unquote(parts.path.removeprefix("/"))
