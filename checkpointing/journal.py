@@ -24,7 +24,7 @@ from checkpointing.errors import JournalUnusable
 from checkpointing.leases import Leases
 from checkpointing.ledger import Ledger
 from checkpointing.migrate import alone, migrate
-from checkpointing.postgres import PostgresEngine
+from checkpointing.postgres import CONNECTIONS, PostgresEngine
 from checkpointing.runs import Runs
 from checkpointing.savers import make_saver
 from checkpointing.sqlite import SqliteEngine
@@ -97,6 +97,8 @@ def open_journal(
     clock: Callable[[], datetime] | None = None,
     lease: timedelta = timedelta(seconds=30),
     artefacts: str | None = None,
+    schema: str | None = None,
+    connections: int = CONNECTIONS,
 ) -> Journal:
     """
     Open the journal at *url*, with its schema brought up to date.
@@ -107,6 +109,8 @@ def open_journal(
         lease: how long a worker that died keeps others from its thread.
         artefacts: the folder for documents, a path or any URL fsspec knows; by default beside the SQLite file, or
             `counterfoil-artefacts` in the working directory.
+        schema: on Postgres, the schema its tables are in, made where it is missing; by default the role's own. One database may have several journals.
+        connections: on Postgres, how many connections it has at most.
 
     Raises:
         JournalUnusable: a malformed URL, no server, a wrong password, a file that is not a database, a folder that cannot be written.
@@ -114,7 +118,7 @@ def open_journal(
     """
     if lease < SHORTEST_LEASE:
         raise JournalUnusable(f"a lease of {lease} is too short to be renewed; give it at least {SHORTEST_LEASE}")
-    engine, beside = _engine(url)
+    engine, beside = _engine(url, lease=lease, schema=schema, connections=connections)
     store = Store(engine, clock or system_clock, own_clock=clock is not None)
     try:
         journal = Journal(store, lease=lease, artefacts=artefacts or str(beside))
@@ -127,17 +131,22 @@ def open_journal(
     return journal
 
 
-def _engine(url: str) -> tuple[Engine, Path]:
+def _engine(url: str, *, lease: timedelta, schema: str | None, connections: int) -> tuple[Engine, Path]:
     try:
         parts = urlsplit(url)
     except ValueError as error:
         raise JournalUnusable(NO_URL) from error  # the error's own words may hold a part of the password
     if parts.scheme in ("postgres", "postgresql"):
-        return PostgresEngine(url), Path("counterfoil-artefacts")
+        engine = PostgresEngine(url, lease=lease, schema=schema, connections=connections)
+        return engine, Path("counterfoil-artefacts")
     if parts.scheme != "sqlite":
         raise JournalUnusable(
             f"a journal URL begins with sqlite:/// or postgresql://, not with {parts.scheme or 'nothing'!r}, "
             "as in sqlite:///claims.db"
+        )
+    if schema is not None:
+        raise JournalUnusable(
+            f"a SQLite file has no schemas, so none can be {schema!r}; COUNTERFOIL_SCHEMA is for Postgres"
         )
     name = unquote(parts.path.removeprefix("/"))
     if parts.netloc or not name or name == ":memory:" or "\0" in name:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 
+from psycopg.sql import SQL, Identifier
+
 from checkpointing import queue_schema
 from checkpointing.errors import JournalUnusable, SchemaTooNew
 from checkpointing.postgres import PostgresEngine
@@ -24,6 +26,7 @@ LOCK_WAIT_S = 60.0
 
 VERSIONS_TABLE = "create table if not exists counterfoil_schema (version bigint primary key)"
 NEWEST = "select max(version) as version from counterfoil_schema"
+SCHEMA_THERE = "select 1 as there from pg_namespace where nspname = :schema"
 RECORD = "insert into counterfoil_schema (version) values (:version)"
 
 
@@ -54,6 +57,7 @@ def migrate(store: Store) -> None:
         JournalUnusable: another process has been migrating for longer than a minute.
     """
     with store.transaction("schema.begin") as tx:
+        _make_schema(store, tx)
         tx.all(VERSIONS_TABLE)
     for migration in migrations():
         with store.transaction("schema.migrate") as tx:
@@ -90,6 +94,12 @@ def alone(store: Store) -> Iterator[None]:
             yield
         finally:
             connection.execute("select pg_advisory_unlock(%s)", (LOCK,))
+
+
+def _make_schema(store: Store, tx: Tx) -> None:
+    """Make the schema the journal is to be in, where it is missing; asked first, because who may not make one may not say `if not exists` either."""
+    if isinstance(engine := store.engine, PostgresEngine) and not tx.one(SCHEMA_THERE, schema=engine.way.schema):
+        tx.cursor.execute(SQL("create schema {}").format(Identifier(engine.way.schema)))
 
 
 def _apply(tx: Tx, migration: Migration) -> None:

@@ -1,29 +1,28 @@
 """
 Postgres as an engine: a pool of autocommit connections, read committed, one connection a transaction.
 
-A pooled connection is checked when it is lent, so a server that was restarted costs one reconnect and not the run.
+A pooled connection is checked when it is lent, so a server that was restarted costs one reconnect and not the run. No statement is prepared, and
+nothing is left in a session: a proxy may lend it to somebody else after each transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from datetime import timedelta
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from checkpointing.errors import JournalUnreachable, JournalUnusable, StoreUnreachable
-
-CONNECT_S = 5
-"""How long to wait for the server when the journal is opened, in seconds."""
+from checkpointing.connecting import Way, first_line, longest_pause_ms, way_to
+from checkpointing.errors import StoreUnreachable
 
 WAIT_S = 30.0
 """How long a transaction waits for a connection, in seconds; so long does the pool ask a server that went away, before it begins anew."""
 
 CONNECTIONS = 16
+"""How many connections a journal has at most, if nothing else is said."""
 
 AWAY = (
     psycopg.OperationalError,
@@ -33,8 +32,8 @@ AWAY = (
 )
 """What a driver raises where the server is in the way and not the statement."""
 
-NOBODY_THERE = ("Connection refused", "timeout", "No route to host", "Network is unreachable", "starting up")
-"""What libpq says where no server took the connection yet, in words, for it gives no codes; a server that lets us not in says FATAL."""
+FLUSH = "select set_config('synchronous_commit', 'on', true)"
+PAUSE = "select set_config('idle_in_transaction_session_timeout', '{pause_ms}', true)"
 
 Pool = ConnectionPool[psycopg.Connection[DictRow]]
 
@@ -45,38 +44,30 @@ class PostgresEngine:
     name = "postgres"
     shared_clock = True
 
-    def __init__(self, url: str) -> None:
+    def __init__(
+        self, url: str, *, lease: timedelta, schema: str | None = None, connections: int = CONNECTIONS
+    ) -> None:
         """
-        Connect, with a pool of at most `CONNECTIONS`.
+        Connect, with a pool of at most *connections*; errors as `way_to`.
 
-        Raises:
-            JournalUnreachable: no server answers there.
-            JournalUnusable: the URL is malformed, or there is no such host, or the server lets us not in. Neither names the password.
+        Args:
+            url: the database.
+            lease: how soon its connections have to notice that the other side is gone.
+            schema: where the tables are, if it is not the role's own.
+            connections: how many at most.
         """
-        self.place = _place(url)
-        self.url = url
-        self.options: dict[str, Any] = {"connect_timeout": CONNECT_S}
-        try:
-            with psycopg.connect(url, **self.options) as connection:
-                self.behind_proxy = _behind_proxy(connection)
-        except psycopg.Error as error:
-            said = "no such host" if "resolve host" in str(error) else _first_line(error)
-            kind = JournalUnreachable if any(word in said for word in NOBODY_THERE) else JournalUnusable
-            raise kind(f"cannot open {self.place}: {said}") from error
+        self.way = way_to(url, lease=lease, schema=schema)
+        self.url, self.place = url, self.way.place
+        self.options, self.behind_proxy = self.way.options, self.way.behind_proxy
+        self._in_each = _said_in_each(self.way, lease) if self.behind_proxy else ()
         self.pool: Pool = ConnectionPool(
             url,
             connection_class=psycopg.Connection[DictRow],
-            kwargs={
-                "autocommit": True,
-                "row_factory": dict_row,
-                **self.options,
-                # A statement that was prepared before a migration fails after it, on every connection that is open.
-                "prepare_threshold": None,
-            },
+            kwargs={"autocommit": True, "row_factory": dict_row, **self.options},
             min_size=1,
-            max_size=CONNECTIONS,
+            max_size=connections,
             check=_check,
-            configure=_flush_every_commit,
+            configure=_read_committed if self.behind_proxy else _flush_every_commit,
             timeout=WAIT_S,
             reconnect_timeout=WAIT_S,
             open=True,
@@ -86,16 +77,18 @@ class PostgresEngine:
     def writing(self) -> Iterator[psycopg.Cursor[DictRow]]:
         """Lend a connection in a transaction."""
         with (
-            self._lent() as connection,
+            self.lent() as connection,
             connection.transaction(),
             connection.cursor(binary=True) as cursor,
         ):
+            for statement in self._in_each:
+                cursor.execute(statement)
             yield cursor
 
     @contextmanager
     def reading(self) -> Iterator[psycopg.Cursor[DictRow]]:
         """Lend a connection; every statement is a transaction of its own."""
-        with self._lent() as connection, connection.cursor(binary=True) as cursor:
+        with self.lent() as connection, connection.cursor(binary=True) as cursor:
             yield cursor
 
     def close(self) -> None:
@@ -103,14 +96,20 @@ class PostgresEngine:
         self.pool.close()
 
     @contextmanager
-    def _lent(self) -> Iterator[psycopg.Connection[DictRow]]:
+    def lent(self) -> Iterator[psycopg.Connection[DictRow]]:
+        """
+        Lend a connection.
+
+        Raises:
+            StoreUnreachable: the server went away, or no connection became free.
+        """
         try:
             with self.pool.connection() as connection:
                 yield connection
         except PoolTimeout as error:
             raise self._unreachable(self._why_nobody_answers()) from error
         except AWAY as error:
-            raise self._unreachable(_first_line(error)) from error
+            raise self._unreachable(first_line(error)) from error
 
     def _unreachable(self, why: str) -> StoreUnreachable:
         return StoreUnreachable(f"{self.place}: {why}. Nothing is lost; call again when it answers")
@@ -118,16 +117,10 @@ class PostgresEngine:
     def _why_nobody_answers(self) -> str:
         """Ask once more, for the reason, which the pool keeps to itself."""
         try:
-            psycopg.connect(self.url, connect_timeout=CONNECT_S).close()
+            psycopg.connect(self.url, **self.options).close()
         except psycopg.Error as error:
-            return _first_line(error)
+            return first_line(error)
         return f"no connection to it became free within {WAIT_S:g} s"
-
-
-def _behind_proxy(connection: psycopg.Connection[Any]) -> bool:
-    """Tell whether the process that answers is another than the one which took the connection: a pooling proxy stands between."""
-    row = connection.execute("select pg_backend_pid()").fetchone()
-    return row is None or row[0] != connection.info.backend_pid
 
 
 def _check(connection: psycopg.Connection[DictRow]) -> None:
@@ -135,25 +128,21 @@ def _check(connection: psycopg.Connection[DictRow]) -> None:
     connection.execute("")
 
 
+def _read_committed(connection: psycopg.Connection[DictRow]) -> None:
+    """Begin every transaction as every statement here expects it, whatever the database's default is; `begin` says so."""
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+
+
 def _flush_every_commit(connection: psycopg.Connection[DictRow]) -> None:
     """Make a commit that returned survive the server's crash, also where the database was told to be faster."""
+    _read_committed(connection)
     connection.execute(
         "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
     )
 
 
-def _place(url: str) -> str:
-    """Name the database for people, without user or password."""
-    try:
-        parts: dict[str, Any] = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        # The error's own words may hold a part of the password.
-        raise JournalUnusable("not a Postgres URL: one is postgresql://user@host:5432/database") from error
-    # An unescaped `@` in a password ends up in front of the host.
-    host = str(parts.get("host", "localhost")).rpartition("@")[2]
-    return f"postgres database {parts.get('dbname', '')!r} at {host}:{parts.get('port', 5432)}"
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+def _said_in_each(way: Way, lease: timedelta) -> tuple[bytes, ...]:
+    """Return what each transaction says through a proxy: what a session of our own is told once, where the role does not have it anyway."""
+    longest = longest_pause_ms(lease)
+    flush = (FLUSH.encode(),) if way.slack else ()
+    return flush if 0 < way.pause_ms <= longest else (*flush, PAUSE.format(pause_ms=longest).encode())

@@ -18,6 +18,7 @@ import pytest
 from checkpointing import Journal, open_journal
 from service.throwaway_postgres import throwaway_postgres
 from tests.support.clock import MovingClock
+from tests.support.roles import Role, make_role
 from tools.sandbox import SandboxControl, SandboxProcess
 
 ENGINES = ("sqlite", "postgres")
@@ -46,6 +47,20 @@ def new_postgres(postgres_server: str) -> Callable[[], str]:
         return urlunsplit(parts._replace(path=f"/{name}"))
 
     return create
+
+
+@pytest.fixture
+def new_role() -> Iterator[Callable[[str], Role]]:
+    """Makes a role that may connect to a database and nothing else."""
+    made: list[Role] = []
+
+    def create(owners_url: str) -> Role:
+        made.append(make_role(owners_url))
+        return made[-1]
+
+    yield create
+    for role in made:
+        role.drop()
 
 
 @pytest.fixture(params=ENGINES)

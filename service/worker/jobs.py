@@ -48,7 +48,7 @@ FAREWELL_S = 3.0
 AWAY = (ConnectorException, psycopg.Error)
 """What Procrastinate raises where the database does not answer: its own error, and here and there its driver's."""
 CONNECTIONS = 4
-"""Of the queue itself, beside the journal's own: fetching, finishing, and one for each worker's listening."""
+"""Of the queue itself, beside the journal's own, at most; one more listens, where no proxy stands between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +114,7 @@ class _Queue:
             await asyncio.wait(self.under_way)
 
     async def _work(self) -> None:
-        app = App(
-            connector=PsycopgConnector(
-                conninfo=self.engine.url,
-                kwargs=self.engine.options,
-                min_size=0,  # else opening waits for them, half a minute, and raises the driver's own error
-                max_size=CONNECTIONS,
-                timeout=WAIT_S,
-            )
-        )
+        app = App(connector=connector(self.engine))
         self._declare(app)
         try:
             await app.open_async()
@@ -195,6 +187,17 @@ class _Queue:
         found = await self.journal.bridge.run(self.journal.runs.enqueue_due, graph)
         if found:
             log.info("swept", graph=graph, found=found)
+
+
+def connector(engine: PostgresEngine) -> PsycopgConnector:
+    """Return the queue's connections, which are made as the journal's own are: in the same schema, and as quick to notice a cut."""
+    return PsycopgConnector(
+        conninfo=engine.url,
+        kwargs=dict(engine.options),
+        min_size=0,  # else opening waits for them, half a minute, and raises the driver's own error
+        max_size=CONNECTIONS,
+        timeout=WAIT_S,
+    )
 
 
 def _soon(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
