@@ -23,11 +23,12 @@ from checkpointing.contradictions import approvals_witness, effects_witness, run
 from checkpointing.errors import JournalUnusable
 from checkpointing.leases import Leases
 from checkpointing.ledger import Ledger
-from checkpointing.migrate import alone, migrate
+from checkpointing.migrate import bring_up_to_date, known
 from checkpointing.postgres import CONNECTIONS, PostgresEngine
 from checkpointing.runs import Runs
-from checkpointing.savers import make_saver
+from checkpointing.savers import make_saver, newest_tables
 from checkpointing.sqlite import SqliteEngine
+from checkpointing.standing import Standing, found
 from checkpointing.store import Engine, Store
 
 NO_URL = (
@@ -45,12 +46,14 @@ class Journal:
         effects: The effect ledger.
         artefacts: Documents, by digest.
         closing: Set when it is being closed, for what waits in the background.
+        found: How far its tables were when it was opened.
     """
 
     def __init__(self, store: Store, *, lease: timedelta, artefacts: str) -> None:
         """Use *store*, whose schema is up to date."""
         self.store = store
         self.closing = threading.Event()
+        self.found = Standing()
         self._background: list[threading.Thread] = []
         self.bridge = Bridge()
         self.saver = make_saver(store, self.bridge)
@@ -113,7 +116,8 @@ def open_journal(
         connections: on Postgres, how many connections it has at most.
 
     Raises:
-        JournalUnusable: a malformed URL, no server, a wrong password, a file that is not a database, a folder that cannot be written.
+        JournalUnusable: a malformed URL, no server, a wrong password, a file that is not a database, a folder that cannot be written, tables that
+            are not up to date and that this role may not change.
         SchemaTooNew: the journal was migrated by a newer Counterfoil.
     """
     if lease < SHORTEST_LEASE:
@@ -122,13 +126,26 @@ def open_journal(
     store = Store(engine, clock or system_clock, own_clock=clock is not None)
     try:
         journal = Journal(store, lease=lease, artefacts=artefacts or str(beside))
-        with alone(store):
-            migrate(store)
-            journal.saver.setup()
+        journal.found = bring_up_to_date(store, known_tables(dispatches=store.dialect.dispatches), journal.saver.setup)
     except BaseException:
         store.close()
         raise
     return journal
+
+
+def look_at(url: str, *, schema: str | None = None) -> tuple[Standing, Standing]:
+    """Return how far the tables at *url* are and how far this code would bring them; nothing is written; errors as `open_journal`."""
+    engine, _ = _engine(url, lease=SHORTEST_LEASE, schema=schema, connections=1)
+    store = Store(engine, system_clock, own_clock=False)
+    try:
+        return found(store), known_tables(dispatches=store.dialect.dispatches)
+    finally:
+        store.close()
+
+
+def known_tables(*, dispatches: bool) -> Standing:
+    """Return how far this code brings a journal's tables, with or without a queue beside them."""
+    return known(newest_tables(dispatches=dispatches), dispatches=dispatches)
 
 
 def _engine(url: str, *, lease: timedelta, schema: str | None, connections: int) -> tuple[Engine, Path]:

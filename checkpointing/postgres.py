@@ -32,6 +32,12 @@ AWAY = (
 )
 """What a driver raises where the server is in the way and not the statement."""
 
+MAY_NOT = psycopg.errors.InsufficientPrivilege
+"""What a driver raises where the role lacks a right."""
+
+IN_THE_WAY = (psycopg.errors.DuplicateTable, psycopg.errors.DuplicateObject, psycopg.errors.DuplicateFunction)
+"""What a driver raises where somebody else's table has the name of one that is to be made."""
+
 FLUSH = "select set_config('synchronous_commit', 'on', true)"
 PAUSE = "select set_config('idle_in_transaction_session_timeout', '{pause_ms}', true)"
 

@@ -240,6 +240,11 @@ class PostgresJournalSaver(FencedSaver, PostgresSaver):
             yield cursor
 
 
+def newest_tables(*, dispatches: bool) -> int:
+    """Return how far LangGraph's saver brings its tables, by its own numbers; on SQLite it has none, and 0 is that they are there."""
+    return len(PostgresSaver.MIGRATIONS) - 1 if dispatches else 0
+
+
 def make_saver(store: Store, bridge: Bridge) -> SqliteJournalSaver | PostgresJournalSaver:
     """Return the saver for the store's engine; its tables are made by `setup`."""
     if isinstance(store.engine, PostgresEngine):

@@ -149,21 +149,25 @@ def open_at(url: str, barrier: Any, said: Any) -> None:
         said.put("opened")
 
 
+def opened_at_once(url: str) -> None:
+    """Open an empty database in three processes at once."""
+    spawn = context()
+    barrier, said = spawn.Barrier(3), spawn.Queue()
+    processes = [spawn.Process(target=open_at, args=(url, barrier, said), daemon=True) for _ in range(3)]
+    for process in processes:
+        process.start()
+
+    assert [said.get(timeout=60) for _ in processes] == ["opened"] * 3
+    for process in processes:
+        process.join(60)
+    assert applied(url) == [migration.version for migration in migrations()]
+
+
 def test_of_three_processes_that_open_an_empty_database_one_migrates(
     new_url: Callable[[], str],
 ) -> None:
-    spawn = context()
     for _ in range(5):
-        url = new_url()
-        barrier, said = spawn.Barrier(3), spawn.Queue()
-        processes = [spawn.Process(target=open_at, args=(url, barrier, said), daemon=True) for _ in range(3)]
-        for process in processes:
-            process.start()
-
-        assert [said.get(timeout=60) for _ in processes] == ["opened"] * 3
-        for process in processes:
-            process.join(60)
-        assert applied(url) == [migration.version for migration in migrations()]
+        opened_at_once(new_url())
 
 
 def applied(url: str) -> list[int]:

@@ -51,6 +51,8 @@ CALLS = {
 """The claims agent's calls to its receivers: the reads by the client's methods, effects and their look-ups by their names."""
 
 ELSEWHERE = {
+    "schema.queue": "tests/migrations/test_killed_while_migrating.py::test_killed_while_the_queue_was_made",
+    "schema.grant": "tests/migrations/test_killed_while_migrating.py::test_killed_while_a_role_was_let_in",
     "effect.reissue": "tests/nodes/test_reissue.py::test_a_reissue_that_was_killed_goes_on_under_the_key_it_had_begun",
     "effect.adopt": "tests/service/test_reconcile.py::test_a_repair_that_was_killed_is_finished_by_the_next",
     "execution.record": "tests/service/test_restored_journal.py::test_a_repair_that_was_killed_is_finished_by_the_next",
@@ -77,6 +79,9 @@ Calls to receivers that nothing is killed around, and why: they change nothing t
 
 What is done with the answers is `effect.adopt`, which has its crash.
 """
+
+"""Which passing of the point the process dies at, where it is not the first only."""
+
 
 NTH = {"schema.migrate": range(1, len(migrations()) + 1)}
 """Which passing of the point the process dies at, where it is not the first only."""

@@ -62,6 +62,22 @@ def test_the_workers_of_two_journals_in_one_database_carry_their_own_runs_on(
         assert in_public.fetchone() == (0,)
 
 
+def test_tables_in_another_schema_of_the_path_are_not_taken_for_the_journals(new_postgres: Callable[[], str]) -> None:
+    """Where the role's own path has a second schema, a journal there is a second one."""
+    url = new_postgres()
+    open_journal(url).close()
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("create schema claims")
+    with (
+        open_journal(f"{url}{'&' if '?' in url else '?'}options=-c%20search_path%3Dclaims,public") as journal,
+        journal.store.transaction("test") as tx,
+    ):
+        tx.all("insert into leases (name, owner, fence, expires_ms) values ('one', 'me', 1, 1)")
+
+    assert counted(url, "select count(*) from {}.leases", "public") == 0
+    assert counted(url, "select count(*) from {}.leases", "claims") == 1
+
+
 def test_a_schema_is_the_roles_own_where_none_is_named(
     new_postgres: Callable[[], str], new_role: Callable[[str], Role]
 ) -> None:
@@ -84,6 +100,15 @@ def test_a_role_that_may_not_use_the_schema_is_told_so(
     with pytest.raises(
         JournalUnusable, match=f"may not use the schema 'claims'.*counterfoil migrate --grant {role.name}"
     ):
+        open_journal(role.url, schema="claims")
+
+
+def test_a_schema_that_is_missing_is_not_made_by_who_may_not(
+    new_postgres: Callable[[], str], new_role: Callable[[str], Role]
+) -> None:
+    role = new_role(new_postgres())
+
+    with pytest.raises(JournalUnusable, match="may not change that; run counterfoil migrate .*nothing was changed"):
         open_journal(role.url, schema="claims")
 
 
