@@ -26,14 +26,14 @@ OF_THE_TESTS = (
 """Read by the test suite, and allowed to stand where settings are read."""
 
 
-def unknown_names(fields: Iterable[str]) -> list[str]:
+def unknown_names(settings: Iterable[str]) -> list[str]:
     """
     Return a line for every name in the environment and in `.env` that begins with `COUNTERFOIL_` and is no setting's.
 
     Raises:
         UnicodeDecodeError: the file `.env` is not UTF-8 text.
     """
-    known = sorted({*(f"{PREFIX}{field.upper()}" for field in fields), *OF_THE_TESTS})
+    known = sorted({*settings, *OF_THE_TESTS})
     places = {"the environment": tuple(os.environ), ".env": tuple(dotenv_values(".env", interpolate=False))}
     return [
         _unknown(name, place, known)

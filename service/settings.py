@@ -33,6 +33,8 @@ class Settings(BaseSettings):
 
     Attributes:
         url: The journal: `sqlite:///claims.db` or `postgresql://…`.
+        schema_name: On Postgres, the schema the journal's tables are in; by default the role's own.
+        connections: On Postgres, how many connections a process has to the journal at most.
         artefacts: The folder for documents; by default beside the journal.
         lease_seconds: How long a worker that died keeps others from its thread.
         approval_hours: How long an adjuster has.
@@ -47,6 +49,11 @@ class Settings(BaseSettings):
     )
 
     url: SecretStr = SecretStr("sqlite:///counterfoil.db")
+    # Pydantic's models have a `schema` already.
+    schema_name: str | None = Field(
+        default=None, validation_alias=f"{PREFIX}SCHEMA", pattern="^([a-z_][a-z0-9_]{0,62})?$"
+    )
+    connections: int = Field(default=16, ge=2, le=1000)
     artefacts: str | None = None
     lease_seconds: float = Field(default=30, ge=0.1, allow_inf_nan=False)
     approval_hours: float = Field(default=72, gt=0, le=24 * 3660)
@@ -88,7 +95,7 @@ class Settings(BaseSettings):
         """Take an empty value for no cap."""
         return None if given == "" else given
 
-    @field_validator("artefacts", "model")
+    @field_validator("artefacts", "model", "schema_name")
     @classmethod
     def _or_none(cls, given: str | None) -> str | None:
         """Take an empty value for none, as `.env.example` has it."""
@@ -163,13 +170,20 @@ def load_settings(url: str | None = None) -> Settings:
         SettingsInvalid: a variable, or the `.env` file, cannot be read as what it must be, or a name is none of ours.
     """
     try:
-        if wrong := unknown_names(Settings.model_fields):
+        if wrong := unknown_names(names().values()):
             raise SettingsInvalid("; ".join(wrong))
         return Settings() if url is None else Settings(url=SecretStr(url))
     except ValidationError as error:
         raise SettingsInvalid(_wanted(error)) from None
     except UnicodeDecodeError:
         raise SettingsInvalid("the file .env is not UTF-8 text") from None
+
+
+def names() -> dict[str, str]:
+    """Return what each field is called in the environment."""
+    return {
+        field: str(info.validation_alias or f"{PREFIX}{field.upper()}") for field, info in Settings.model_fields.items()
+    }
 
 
 def _entries(tokens: SecretStr) -> list[tuple[str, str]]:
@@ -187,5 +201,6 @@ def _wanted(error: ValidationError) -> str:
     """Say every variable that is wrong, without its value."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(
-        f"{PREFIX}{str(one['loc'][0]).upper()}: {one['msg'].removeprefix('Value error, ')}" for one in found
+        f"{PREFIX}{str(one['loc'][0]).upper().removeprefix(PREFIX)}: {one['msg'].removeprefix('Value error, ')}"
+        for one in found
     )

@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from checkpointing import Journal, open_journal
 from checkpointing.errors import JournalUnusable
+from checkpointing.journal import look_at
+from checkpointing.standing import Standing
 from graph import DurableGraph
 from graph.advance import Compiled
 from graph.claims import claims_graph, raw_claims_graph
@@ -55,11 +57,9 @@ def opened(settings: Settings, *, must_exist: bool = False) -> Iterator[Journal]
         JournalMissing: it *must_exist*, and there is no such file.
     """
     url = settings.url.get_secret_value()
-    if must_exist and (file := sqlite_file(url)) and not file.exists():
-        raise JournalMissing(
-            f"no journal at {settings.place}: counterfoil submit makes one; COUNTERFOIL_URL or --url says where it is"
-        )
-    with open_journal(url, lease=settings.lease, artefacts=settings.artefacts) as journal:
+    if must_exist:
+        _check_there(settings, url)
+    with _open(settings) as journal:
         yield journal
 
 
@@ -80,8 +80,15 @@ def claims(settings: Settings, journal: Journal) -> App:
 
 def serve(settings: Settings) -> Served:
     """Open the journal for as long as the process lives; errors as `open_journal`."""
-    journal = open_journal(settings.url.get_secret_value(), lease=settings.lease, artefacts=settings.artefacts)
+    journal = _open(settings)
     return Served(journal, raw_claims_graph(journal, outside_of(settings), ttl=settings.approval_ttl))
+
+
+def looked_at(settings: Settings) -> tuple[Standing, Standing]:
+    """Return how far the journal's tables are and how far this code would bring them; nothing is made, not even a file; errors as `opened`."""
+    url = settings.url.get_secret_value()
+    _check_there(settings, url)
+    return look_at(url, schema=settings.schema_name)
 
 
 def outside_of(settings: Settings) -> Outside:
@@ -115,6 +122,23 @@ def _messages(settings: Settings) -> Effect:
         base_url=settings.mail_url,
         timeout_s=settings.timeout_seconds,
     )
+
+
+def _open(settings: Settings) -> Journal:
+    return open_journal(
+        settings.url.get_secret_value(),
+        lease=settings.lease,
+        artefacts=settings.artefacts,
+        schema=settings.schema_name,
+        connections=settings.connections,
+    )
+
+
+def _check_there(settings: Settings, url: str) -> None:
+    if (file := sqlite_file(url)) and not file.exists():
+        raise JournalMissing(
+            f"no journal at {settings.place}: counterfoil submit makes one; COUNTERFOIL_URL or --url says where it is"
+        )
 
 
 def sqlite_file(url: str) -> Path | None:

@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from service.cli import backup, decisions, effects, outside, queue, reconcile, runs, sandbox, worker
+from service.cli import backup, decisions, effects, migrate, outside, queue, reconcile, runs, sandbox, worker
 from service.cli.options import Given
 
 HELP = """
@@ -68,6 +68,7 @@ def command_line() -> typer.Typer:
         (outside.demo, "demo", WORLD),
         (reconcile.reconcile, "reconcile", RECORD),
         (backup.backup, "backup", RECORD),
+        (migrate.migrate, "migrate", RECORD),
     ):
         _add(app, name, function, panel)
     app.add_typer(_sandbox(), rich_help_panel=WORLD)

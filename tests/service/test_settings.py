@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from checkpointing import open_journal
 from checkpointing.budget import Caps
 from service.setting_names import OF_THE_TESTS
-from service.settings import Settings, load_settings
+from service.settings import Settings, load_settings, names
 from tests.service.conftest import in_process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,7 +169,7 @@ def test_every_setting_stands_in_its_page_and_in_the_example_with_its_default() 
     for field, value in Settings():
         default = value.get_secret_value() if isinstance(value, SecretStr) else value
         shown = "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
-        name = f"COUNTERFOIL_{field.upper()}"
+        name = names()[field]
         assert f"| `{name}` | {f'`{shown}`' if shown else 'none'} |" in page
         assert f"\n# {name}={shown}\n" in example
 
