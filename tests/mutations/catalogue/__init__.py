@@ -14,6 +14,7 @@ from tests.mutations.catalogue.one_effect import ONE_EFFECT
 from tests.mutations.catalogue.one_run import ONE_RUN
 from tests.mutations.catalogue.one_writer import ONE_WRITER
 from tests.mutations.catalogue.restored_journals import RESTORED_JOURNALS
+from tests.mutations.catalogue.the_database import THE_DATABASE
 from tests.mutations.catalogue.the_record import THE_RECORD
 from tests.mutations.catalogue.the_world_outside import THE_WORLD_OUTSIDE
 from tests.mutations.catalogue.workers import WORKERS
@@ -28,5 +29,6 @@ MUTATIONS = (
     *AGENTS,
     *THE_WORLD_OUTSIDE,
     *WORKERS,
+    *THE_DATABASE,
     *RESTORED_JOURNALS,
 )
