@@ -60,12 +60,18 @@ update runs set state = 'running', reason = null, waits_for = null, updated_ms =
 where thread_id = :thread_id and state in ('admitted', 'running', 'parked')
 returning *
 """
+NEXT_END = """
+(select min(at_ms) from (select expires_ms as at_ms from approvals where thread_id = :thread_id and state = 'pending'
+    union all select cast(:until_ms as bigint)) as ends)
+"""
 PARK = """
 update runs set state = 'parked', reason = :reason, waits_for = :waits_for, error = null, attempts = attempts - 1, updated_ms = :now,
-    due_ms = (select min(at_ms) from (select expires_ms as at_ms from approvals where thread_id = :thread_id and state = 'pending'
-        union all select cast(:until_ms as bigint)) as ends)
+    due_ms = {next_end}
 where thread_id = :thread_id and state = 'running' returning *
-"""
+""".replace("{next_end}", NEXT_END)
+WAIT_ON = """
+update runs set due_ms = {next_end} where thread_id = :thread_id and state = 'parked' and due_ms <= :now
+""".replace("{next_end}", NEXT_END)
 FINISH = """
 update runs set state = 'done', reason = null, error = null, attempts = 0, tries = 0, updated_ms = :now, due_ms = null
 where thread_id = :thread_id and state = 'running' returning *
@@ -305,6 +311,11 @@ class Runs:
         values = {"state": seen.state, "seen_ms": to_ms(seen.due_at), "error": error, "delay_ms": duration_ms(wait)}
         with self.store.transaction("run.postpone") as tx:
             tx.all(POSTPONE, thread_id=seen.thread_id, **values)
+
+    def wait_on(self, thread_id: str, *, until: datetime | None) -> None:
+        """Have a parked run that was due for nothing, because its time was prolonged meanwhile, looked at when something on it ends: *until* is its own end."""
+        with self.store.transaction("run.postpone") as tx:
+            tx.all(WAIT_ON, thread_id=thread_id, until_ms=None if until is None else to_ms(until))
 
     def redrive(self, thread_id: str, *, principal: str, reason: str = "") -> Run:
         """

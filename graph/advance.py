@@ -206,13 +206,18 @@ class Advance:
             )
         if run.state == "parked" and self._is_too_old(run):
             return True
+        if run.state == "parked" and run.due_at is not None and run.due_at <= self._now():
+            self.journal.runs.wait_on(thread_id, until=self._end_of(run))
         if run.state == "parked" and run.waits_for:
             raise in_doubt(run.waits_for)
         return run.state in ("admitted", "running")
 
+    def _now(self) -> datetime:
+        return from_ms(self.journal.store.now_ms())
+
     def _is_too_old(self, run: Run) -> bool:
         end = self._end_of(run)
-        return end is not None and end <= from_ms(self.journal.store.now_ms())
+        return end is not None and end <= self._now()
 
     def _end_of(self, run: Run) -> datetime | None:
         """Return when the run's time is over, or `None`."""

@@ -234,6 +234,20 @@ def test_a_parked_run_is_due_when_its_time_is_over_and_ends_then(
     assert (run_of(journal).state, run_of(journal).reason, run_of(journal).due_at) == ("dead", "cap_age", None)
 
 
+@pytest.mark.parametrize(("caps", "due_in"), [(Caps(age=3 * HOUR), 3 * HOUR), (Caps(), None)], ids=["raised", "gone"])
+def test_a_parked_run_whose_cap_was_raised_is_looked_at_once_and_waits_on(
+    journal: Journal, tmp_path: Path, clock: MovingClock, caps: Caps, due_in: timedelta | None
+) -> None:
+    """Else workers would look at it for ever, and at a hundred thousand like it."""
+    asking(journal, tmp_path, caps=Caps(age=HOUR), name="claims").invoke({"claim_id": "0042"}, THREAD)
+    clock.move(HOUR)
+    asking(journal, tmp_path, caps=caps, name="claims").invoke(None, THREAD)
+
+    run = run_of(journal)
+    assert (run.state, run.due_at) == ("parked", due_in and run.admitted_at + due_in)
+    assert journal.runs.due("claims", limit=9) == ()
+
+
 def test_a_run_that_waits_for_word_about_an_effect_ends_with_its_time_too(
     journal: Journal, tmp_path: Path, clock: MovingClock
 ) -> None:

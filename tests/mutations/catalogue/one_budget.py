@@ -129,8 +129,8 @@ ONE_BUDGET = (
         ADVANCE,
         "        if cap := self._cap_over(run.thread_id):\n            raise cap\n",
         "",
-        (CAPPED + "test_a_run_over_its_time_is_not_begun",),
-        "A run that nobody took up in time begins all the same.",
+        (CAPPED + "test_a_decision_that_comes_too_late_is_kept_and_the_run_ends",),
+        "A run whose time is over while it rests goes on with the superstep it stands at: it pays.",
     ),
     Mutation(
         "a parked run is due when its time is over",
