@@ -34,6 +34,9 @@ class Run:
         head: The checkpoint it stood at when it was last started; `None` before the first start.
         admitted_at: When this turn was admitted; `created_at` is when the first one was.
         due_at: When a worker is to look at it; `None` while only an event can carry it on.
+        dead_step: The step a dead letter stands in, as `timeline` numbers it; `None` before the first one, and where it could not be read.
+        dead_nodes: The nodes that had not ended in that step, with commas between.
+        discarded_by: Who gave the dead letter up, and why, and when; `None` if nobody did.
     """
 
     thread_id: str
@@ -55,6 +58,27 @@ class Run:
     updated_at: datetime
     admitted_at: datetime
     due_at: datetime | None
+    dead_step: int | None
+    dead_nodes: str | None
+    discarded_by: str | None
+    discarded_why: str | None
+    discarded_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standpoint:
+    """
+    Where a run stands when it dies.
+
+    Attributes:
+        head: The newest checkpoint's id; empty if there is none.
+        step: The number LangGraph gave that checkpoint; `None` before the first step.
+        nodes: What is to run from there and has not ended, with commas between.
+    """
+
+    head: str
+    step: int | None
+    nodes: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +126,9 @@ def run_from(row: Row) -> Run:
         updated_at=from_ms(row["updated_ms"]),
         admitted_at=from_ms(row["admitted_ms"]),
         due_at=None if row["due_ms"] is None else from_ms(row["due_ms"]),
+        dead_step=row["dead_step"],
+        dead_nodes=row["dead_nodes"],
+        discarded_by=row["discarded_by"],
+        discarded_why=row["discarded_why"],
+        discarded_at=None if row["discarded_ms"] is None else from_ms(row["discarded_ms"]),
     )

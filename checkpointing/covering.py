@@ -34,6 +34,12 @@ update approvals set state = 'withdrawn', withdrawn_by = :principal, withdrawn_w
 where id = :id and state in ('pending', 'decided', 'expired')
 returning *
 """
+LOCK_PENDING = "select id from approvals where thread_id = :thread_id and state = 'pending' order by id for update"
+WITHDRAW_PENDING = """
+update approvals set state = 'withdrawn', withdrawn_by = :principal, withdrawn_why = :why, withdrawn_ms = :now
+where thread_id = :thread_id and state = 'pending'
+returning *
+"""
 USED_BY = "select key from effects where approval_id = :id and state <> 'released'"
 
 
@@ -98,6 +104,14 @@ def withdraw(store: Store, approval_id: str, *, principal: str | None, reason: s
         wake(tx, withdrawn.thread_id)
         audit(tx, withdrawn, "approval.withdraw", actor=principal, reason=storable(reason))
         return withdrawn
+
+
+def withdraw_pending(tx: Tx, thread_id: str, *, principal: str, reason: str) -> list[Approval]:
+    """Take back whatever the thread still asks, a graph's own `interrupt()` too, as part of *tx*; the caller writes the audit, after its own locks."""
+    tx.all(LOCK_PENDING, thread_id=thread_id)
+    return [
+        approval_from(row) for row in tx.all(WITHDRAW_PENDING, thread_id=thread_id, principal=principal, why=reason)
+    ]
 
 
 def check_principal(tx: Tx, approval: Approval, principal: str | None) -> None:

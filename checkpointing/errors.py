@@ -15,13 +15,14 @@ The branches say what the caller must do: come back later, stop this worker, ask
     │   └── CheckpointSuperseded
     ├── NeedsPerson           the run waits for somebody
     │   └── EffectInDoubt
-    ├── RunDead               the run is a dead letter; `redrive` it or leave it
+    ├── RunDead               the run is a dead letter; `redrive` it or `discard` it
     │   └── CapReached        it took all that a cap allows; raise the cap first
+    ├── NotRetryable          a node's own word that another attempt would only fail again; the run becomes a dead letter
     ├── Refused               the call is wrong; state is unchanged
     │   ├── UnknownThread, UnknownApproval, UnknownEffect, UnknownArtefact
     │   ├── InputChanged, InputRefused
     │   ├── AlreadyDecided, ApprovalExpired, PayloadChanged, NotAllowed, DecisionInvalid
-    │   ├── AlreadySettled, ReissueRefused
+    │   ├── AlreadySettled, ReissueRefused, RunDiscarded
     │   ├── GraphChanged, GraphRefused
     │   └── JournalUnusable, SchemaTooNew
     ├── Bug                   the graph contradicts its own record; the run becomes a dead letter
@@ -116,6 +117,14 @@ class CapReached(RunDead):
         self.reason = reason
 
 
+class NotRetryable(CounterfoilError, RuntimeError):
+    """
+    A node raises this, or a subclass, to say that another attempt would only fail again: the run is a dead letter at once.
+
+    The dead letter's reason is the class's name, in lower case with underscores. LangGraph's default `RetryPolicy` does not try it again either.
+    """
+
+
 class Refused(CounterfoilError):
     """The call is wrong as it stands; the state is what it was before."""
 
@@ -182,6 +191,10 @@ class AlreadySettled(Refused):
 
 class ReissueRefused(Refused):
     """The effect happened, or may have: a new key would be a second effect."""
+
+
+class RunDiscarded(Refused):
+    """Somebody gave the dead letter up, as the message says who and why; it is not redriven."""
 
 
 class GraphChanged(Refused):

@@ -7,6 +7,8 @@ Runs: one row a thread, from its admission to its end.
                  │                      └───die───▶ dead ──redrive──▶ admitted
                  └──────────────── wake ───────────────┘
 
+A dead letter is left by people only: `dead_letters.py`.
+
 *admitted* means: there is something to do and nobody is doing it. A decision wakes a parked run in the transaction that records the
 decision, so a decided approval never leaves its run parked. A killed worker leaves `running` and a lease that expires; whoever takes
 the lease starts again from the last checkpoint.
@@ -18,7 +20,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from checkpointing.admissions import Admission, Run, RunState, run_from
+from checkpointing import dead_letters
+from checkpointing.admissions import Admission, Run, RunState, Standpoint, run_from
 from checkpointing.audit import append
 from checkpointing.budget import Taken, taken
 from checkpointing.clock import duration_ms, to_ms
@@ -27,7 +30,6 @@ from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThr
 from checkpointing.leases import Lease, check_fence, give_back
 from checkpointing.principals import named
 from checkpointing.store import Row, Store, Tx
-from checkpointing.text import storable
 
 ADMIT = """
 insert into runs (thread_id, state, input_type, input, input_digest, submission, turn, attempts, resumes, submitted_by,
@@ -77,20 +79,19 @@ update runs set state = 'done', reason = null, error = null, attempts = 0, tries
 where thread_id = :thread_id and state = 'running' returning *
 """
 DIE = """
-update runs set state = 'dead', reason = :reason, error = :error, updated_ms = :now, due_ms = null
+update runs set state = 'dead', reason = :reason, error = :error, updated_ms = :now, due_ms = null,
+    attempts = case when coalesce(:head, head) = head then attempts - :refund else 1 end,
+    head = coalesce(:head, head), dead_step = :step, dead_nodes = :nodes
 where thread_id = :thread_id and state = 'running' returning *
 """
 STAND_BY = """
-update runs set state = 'admitted', error = :error, attempts = attempts - :refund, updated_ms = :now, due_ms = :now + :delay_ms
+update runs set state = 'admitted', error = :error, updated_ms = :now, due_ms = :now + :delay_ms,
+    attempts = case when coalesce(:head, head) = head then attempts - :refund else 1 end,
+    tries = case when coalesce(:head, head) = head then tries else 1 end, head = coalesce(:head, head)
 where thread_id = :thread_id and state = 'running' and exists
     (select 1 from audit where audit.thread_id = runs.thread_id and audit.event = 'run.start' and audit.actor = :owner)
 returning *
 """
-REDRIVE = """
-update runs set state = 'admitted', reason = null, error = null, attempts = 0, tries = 0, updated_ms = :now, due_ms = :now
-where thread_id = :thread_id and state = 'dead' returning *
-"""
-
 DUE = """
 select thread_id, due_ms from runs left join leases on leases.name = 'thread:' || runs.thread_id
 where runs.graph = :graph and runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :until)
@@ -254,9 +255,23 @@ class Runs:
         """End the run as done and give the lease back."""
         self._end("run.finish", lease, thread_id, FINISH)
 
-    def die(self, lease: Lease, thread_id: str, *, reason: str, error: str) -> None:
-        """End the run as a dead letter and give the lease back; `redrive` takes it up again."""
-        self._end("run.die", lease, thread_id, DIE, reason=reason, error=error)
+    def die(
+        self,
+        lease: Lease,
+        thread_id: str,
+        *,
+        reason: str,
+        error: str,
+        at: Standpoint | None = None,
+        refund: bool = False,
+    ) -> None:
+        """
+        End the run as a dead letter and give the lease back; `redrive` takes it up again.
+
+        *at* is where it stands now, `None` where that cannot be read; *refund* gives an attempt back that began nothing.
+        """
+        where = {"head": at.head if at else None, "step": at.step if at else None, "nodes": at.nodes if at else None}
+        self._end("run.die", lease, thread_id, DIE, reason=reason, error=error, refund=int(refund), **where)
 
     def stand_by(
         self,
@@ -266,17 +281,19 @@ class Runs:
         error: str | None,
         refund: bool,
         wait: timedelta | None = timedelta(0),
+        head: str | None = None,
     ) -> None:
         """
         Leave the run to whoever advances it next and give the lease back; *refund* gives the attempt back too.
 
+        A *head* other than at the start is a checkpoint that this attempt got to, and it is the first one there.
         Workers leave it alone until *wait* is over, or for good where there is none: then only a caller carries it on. A run that this lease did not start is left as it is: the answer to the start may have
         been lost, or the start itself.
         """
         delay_ms = None if wait is None else duration_ms(wait)
         with self.store.transaction("run.stand_by") as tx:
             check_fence(tx, lease, to_end=True)
-            values = {"error": error, "refund": int(refund), "delay_ms": delay_ms}
+            values = {"error": error, "refund": int(refund), "delay_ms": delay_ms, "head": head}
             if row := tx.one(STAND_BY, thread_id=thread_id, owner=lease.owner, **values):
                 run = run_from(row)
                 if delay_ms is not None:
@@ -317,25 +334,17 @@ class Runs:
         with self.store.transaction("run.postpone") as tx:
             tx.all(WAIT_ON, thread_id=thread_id, until_ms=None if until is None else to_ms(until))
 
-    def redrive(self, thread_id: str, *, principal: str, reason: str = "") -> Run:
-        """
-        Take a dead letter up again from its last checkpoint, with all its attempts; no effect is repeated.
+    def dead(self, *, reason: str | None = None, after: str = "", limit: int = 1000) -> tuple[Run, ...]:
+        """Return up to *limit* dead letters that nobody gave up, of one *reason* or of all, in order of their thread ids, from the one after *after*."""
+        return dead_letters.listed(self.store, reason=reason, after=after, limit=limit)
 
-        Raises:
-            UnknownThread: no such run.
-            InputRefused: the run is not a dead letter.
-            NotAllowed: no principal was named.
-        """
-        principal = named(principal, f"redriving thread {thread_id!r} needs a principal: who asks for it?")
-        with self.store.transaction("run.redrive") as tx:
-            row = tx.one(REDRIVE, thread_id=thread_id)
-            if row is None:
-                run = run_from(_existing(tx, GET, thread_id))
-                raise InputRefused(f"thread {thread_id!r} is {run.state}; only a dead letter is redriven")
-            run = run_from(row)
-            enqueue(tx, thread_id, graph=run.graph)
-            _audit(tx, run, "run.redrive", actor=principal, reason=storable(reason))
-            return run
+    def redrive(self, thread_id: str, *, principal: str, reason: str = "") -> Run:
+        """Take a dead letter up again from its last checkpoint, with all its attempts; see `dead_letters.redrive`."""
+        return dead_letters.redrive(self.store, thread_id, principal=principal, reason=reason)
+
+    def discard(self, thread_id: str, *, principal: str, reason: str = "") -> Run:
+        """Give a dead letter up for good, and take back what it still asks; see `dead_letters.discard`."""
+        return dead_letters.discard(self.store, thread_id, principal=principal, reason=reason)
 
     def _end(self, name: str, lease: Lease, thread_id: str, sql: str, **values: Any) -> None:
         with self.store.transaction(name) as tx:

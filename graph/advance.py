@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphDrained, GraphRecursionError
+from langgraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
@@ -43,6 +43,7 @@ from checkpointing.errors import (
     GraphChanged,
     GraphRefused,
     InputRefused,
+    NotRetryable,
     Rejected,
     RunBusy,
     RunDead,
@@ -57,13 +58,13 @@ from graph.backoff import Backoff
 from graph.caps import Stopper, drained_by, why_dead, within
 from graph.holding import Holding
 from graph.questions import decide, open_foreign
-from graph.snapshots import as_written, check_nodes_exist, check_turn, standing
+from graph.snapshots import check_nodes_exist, check_turn, standing, standpoint
 from nodes.state import CHANNELS
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
-DEAD_AT_ONCE = (Bug, Rejected, GraphRefused, GraphRecursionError)
-"""Errors that another attempt would only meet again."""
+DEAD_AT_ONCE = (Bug, Rejected, GraphRefused, NotRetryable, GraphRecursionError, InvalidUpdateError)
+"""Errors that another attempt would only meet again; the last two are LangGraph's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ class Advance:
             )
         if run.state != "done":  # a join that filled in part is then nothing that is still to run
             check_nodes_exist(self.compiled, config)
-        head = as_written(self.compiled, config, self.journal.saver.head(thread_id))
+        head = self.journal.saver.get_tuple(config)
         check_turn(head, thread_id, turn=run.turn, started=run.head is not None)
         return run
 
@@ -201,9 +202,7 @@ class Advance:
         self.journal.approvals.expire_due(thread_id)
         run = self.journal.runs.get(thread_id)
         if run.state == "dead":
-            raise RunDead(
-                f"thread {thread_id!r} is a dead letter ({run.reason}): {run.error}; see counterfoil show {thread_id}"
-            )
+            raise RunDead(_dead(run))
         if run.state == "parked" and self._is_too_old(run):
             return True
         if run.state == "parked" and run.due_at is not None and run.due_at <= self._now():
@@ -238,7 +237,7 @@ class Advance:
                 if self._rest(lease, run, config):
                     return
             except BaseException as error:
-                if not self._again(holding, run, error):
+                if not self._again(holding, run, config, error):
                     raise
 
     def _start(self, holding: Holding, thread_id: str, config: RunnableConfig, *, first: bool) -> Run:
@@ -260,12 +259,12 @@ class Advance:
             return None
         at = standing(self.compiled.get_state(config), turn=run.turn)
         if at.finished:
-            self._finish(lease, run)
+            self._finish(lease, run, config)
             return None
         if at.broken:
-            self._bury(lease, run, reason="router", error=str(at.error))
+            self._bury(lease, run, config, reason="router", error=str(at.error))
         if run.attempts > self.attempts:
-            self._bury(lease, run, reason="attempts", error=run.error or "its workers died")
+            self._bury(lease, run, config, reason="attempts", error=run.error or "its workers died", refund=True)
         if cap := self._cap_over(run.thread_id):
             raise cap
         if not at.begun:
@@ -289,9 +288,9 @@ class Advance:
         snapshot = self.compiled.get_state(config)
         at = standing(snapshot, turn=run.turn)
         if at.finished:
-            self._finish(lease, run)
+            self._finish(lease, run, config)
         elif at.broken:
-            self._bury(lease, run, reason="router", error=str(at.error))
+            self._bury(lease, run, config, reason="router", error=str(at.error))
         elif at.interrupts:
             waits = open_foreign(self.journal, snapshot, thread_id=run.thread_id, lease=lease)
             return self.journal.runs.park(
@@ -305,13 +304,13 @@ class Advance:
             self.journal.runs.stand_by(lease, run.thread_id, error=None, refund=True, wait=None)
         return True
 
-    def _again(self, holding: Holding, run: Run, error: BaseException) -> bool:
+    def _again(self, holding: Holding, run: Run, config: RunnableConfig, error: BaseException) -> bool:
         """Write down what becomes of the run after *error*; `True` if it goes on at once."""
         runs, lease, thread_id, said = self.journal.runs, holding.lease, run.thread_id, one_line(error)
         if isinstance(error, EffectInDoubt):
             return self._park_in_doubt(holding, run, error.key)
         if cap := self._cap_of(error, thread_id):
-            holding.end(lambda: runs.die(lease, thread_id, reason=cap.reason, error=one_line(cap)))
+            holding.end(lambda: self._die(lease, run, config, reason=cap.reason, error=one_line(cap)))
             if cap is not error:
                 raise cap from error
             return False
@@ -323,13 +322,20 @@ class Advance:
         elif isinstance(error, GraphDrained) or not isinstance(error, Exception):
             holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
         elif isinstance(error, DEAD_AT_ONCE):
-            holding.end(lambda: runs.die(lease, thread_id, reason=why_dead(error), error=said))
-        elif run.attempts >= self.attempts:
-            holding.end(lambda: runs.die(lease, thread_id, reason="attempts", error=said))
+            holding.end(lambda: self._die(lease, run, config, reason=why_dead(error), error=said))
         else:
-            wait = self.backoff.wait(run.tries)
-            holding.end(lambda: runs.stand_by(lease, thread_id, error=said, refund=False, wait=wait))
+            holding.end(lambda: self._failed(lease, run, config, said))
         return False
+
+    def _failed(self, lease: Lease, run: Run, config: RunnableConfig, said: str) -> None:
+        """Leave the run to its next attempt, if it has one; where this start got to a new checkpoint, it is the first attempt there."""
+        head = self.journal.saver.head(run.thread_id)
+        here = run if head == run.head else replace(run, attempts=1, tries=1)
+        if here.attempts >= self.attempts:
+            self._die(lease, run, config, reason="attempts", error=said)
+        else:
+            wait = self.backoff.wait(here.tries)
+            self.journal.runs.stand_by(lease, run.thread_id, error=said, refund=False, wait=wait, head=head)
 
     def _park_in_doubt(self, holding: Holding, run: Run, key: str) -> bool:
         """Park the run until a person has said what happened; `True` if that was said meanwhile and the run goes on at once."""
@@ -364,20 +370,28 @@ class Advance:
             return error
         return drained_by(error, thread_id, lambda: self._cap_over(thread_id))
 
-    def _finish(self, lease: Lease, run: Run) -> None:
+    def _finish(self, lease: Lease, run: Run, config: RunnableConfig) -> None:
         """End the run as done, unless nobody knows of one of its effects whether it happened."""
         with self.journal.store.reading() as tx:
             key = unsettled(tx, run.thread_id)
         if key is not None:
-            self._bury(lease, run, reason="effect_unsettled", error=f"it ended without the outcome of effect {key!r}")
+            said = f"it ended without the outcome of effect {key!r}"
+            self._bury(lease, run, config, reason="effect_unsettled", error=said)
         self.journal.runs.finish(lease, run.thread_id)
 
-    def _bury(self, lease: Lease, run: Run, *, reason: str, error: str) -> None:
+    def _bury(
+        self, lease: Lease, run: Run, config: RunnableConfig, *, reason: str, error: str, refund: bool = False
+    ) -> None:
         error = storable(error)[:500]
-        self.journal.runs.die(lease, run.thread_id, reason=reason, error=error)
-        raise RunDead(
-            f"thread {run.thread_id!r} is a dead letter ({reason}): {error}; see counterfoil show {run.thread_id}"
-        )
+        self._die(lease, run, config, reason=reason, error=error, refund=refund)
+        raise RunDead(_dead(replace(run, reason=reason, error=error)))
+
+    def _die(
+        self, lease: Lease, run: Run, config: RunnableConfig, *, reason: str, error: str, refund: bool = False
+    ) -> None:
+        """End the run as a dead letter that says where it stands."""
+        at = standpoint(self.compiled, config)
+        self.journal.runs.die(lease, run.thread_id, reason=reason, error=error, at=at, refund=refund)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +403,16 @@ def one_line(error: BaseException) -> str:
     """Return an error's kind and its message's first line, at most 500 characters, for a run's row."""
     text = storable(str(error)).strip().splitlines()
     return f"{type(error).__name__}: {text[0] if text else ''}"[:500]
+
+
+def _dead(run: Run) -> str:
+    if run.discarded_by:
+        return (
+            f"thread {run.thread_id!r} was discarded by {run.discarded_by!r}: {run.discarded_why or 'no reason given'}"
+        )
+    return (
+        f"thread {run.thread_id!r} is a dead letter ({run.reason}): {run.error}; see counterfoil dead {run.thread_id}"
+    )
 
 
 def _called(name: str) -> str:

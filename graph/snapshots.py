@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Interrupt, Send, StateSnapshot
 
-from checkpointing.errors import GraphChanged
+from checkpointing.admissions import Standpoint
+from checkpointing.errors import GraphChanged, StoreUnreachable
 
 EDGE = "branch:to:"
 """LangGraph's channel that schedules a node is called this and the node's name; pinned by a test."""
@@ -60,31 +61,45 @@ def standing(snapshot: StateSnapshot, *, turn: int) -> Standing:
     )
 
 
-def as_written(compiled: Compiled, config: RunnableConfig, head: str) -> StateSnapshot:
+def standpoint(compiled: Compiled, config: RunnableConfig) -> Standpoint:
     """
-    Return the snapshot of the checkpoint *head* as it was written, with every task of its step; of an empty *head*, that of an empty thread.
+    Return where the run stands: its head, the step's number as LangGraph gave it, and the nodes that had not ended in it.
 
-    LangGraph's snapshot of a thread has the writes of the nodes that have ended since, merged by the graph's reducers. A reducer that refuses
-    one raises there at every look, and the run could neither be started nor end.
+    Where every one of them ended, or the end could not be told, all of the step's nodes are named.
     """
-    pinned = {**config["configurable"], "checkpoint_id": head} if head else config["configurable"]
-    return compiled.get_state({**config, "configurable": pinned})
+    head = _saver(compiled).get_tuple(config)
+    if head is None:
+        return Standpoint("", None, "")
+    number = int(head.metadata.get("step", -1))
+    nodes = ", ".join(dict.fromkeys(_unfinished(compiled, head)))
+    return Standpoint(str(head.config["configurable"]["checkpoint_id"]), number if number >= 0 else None, nodes)
 
 
-def check_turn(snapshot: StateSnapshot, thread_id: str, *, turn: int, started: bool) -> None:
+def _unfinished(compiled: Compiled, head: CheckpointTuple) -> list[str]:
+    try:
+        tasks = compiled.get_state(head.config).tasks
+    except StoreUnreachable:
+        raise
+    except Exception:  # noqa: BLE001  # a node's input, say, that its schema refuses: what is scheduled can be told all the same
+        return sorted(_scheduled(head.checkpoint["channel_values"]))
+    return [task.name for task in tasks if task.result is None] or [task.name for task in tasks]
+
+
+def check_turn(head: CheckpointTuple | None, thread_id: str, *, turn: int, started: bool) -> None:
     """
     Make sure that the head's turn is this one, an earlier one, or none yet.
 
-    Once the run was *started*, a head without a turn is the input's own checkpoint, or one before it.
+    Once the run was *started*, a head without a turn is the input's own checkpoint, or one before it. The checkpoint is read, and no snapshot:
+    that is made with the graph's reducers and schemas, and where one of them raises, the run could neither be started nor end.
 
     Raises:
         GraphChanged: somebody wrote into the thread by hand; taken for a new turn it would run again what ran.
     """
-    values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
+    values = head.checkpoint["channel_values"] if head else {}
     found = values.get("turn")
     if found is None:
-        source = (snapshot.metadata or {}).get("source", "input")
-        forged = started and source != "input" and START not in snapshot.next
+        source = head.metadata.get("source", "input") if head else "input"
+        forged = started and source != "input" and START not in values
     else:
         forged = type(found) is not int or not 0 < found <= turn
     if forged:
@@ -122,30 +137,42 @@ def check_nodes_exist(compiled: Compiled, config: RunnableConfig) -> None:
 
 
 def _gone(compiled: Compiled, config: RunnableConfig) -> Iterator[str]:
-    saver = compiled.checkpointer
-    assert saver is not None
-    assert not isinstance(saver, bool)
-    head = saver.get_tuple(config)
+    head = _saver(compiled).get_tuple(config)
     if head is None:
         return
     yield from _scheduled(head.checkpoint["channel_values"]) - compiled.nodes.keys()
     if any(True for _ in compiled.get_subgraphs()):
-        yield from _gone_inside(compiled, compiled, head.config, saver)
+        yield from _gone_inside(compiled, compiled, head.config)
 
 
-def _gone_inside(
-    root: Compiled, compiled: Compiled, head: RunnableConfig, saver: BaseCheckpointSaver[Any]
-) -> Iterator[str]:
-    """Look at the head of every subgraph that is at work, however deep it stands; *head* is that of *compiled*, by its checkpoint's id."""
-    inner = dict(compiled.get_subgraphs())
-    for task in root.get_state(head).tasks:
+def _gone_inside(root: Compiled, compiled: Compiled, head: RunnableConfig) -> Iterator[str]:
+    """
+    Look at the head of every subgraph that is at work, however deep it stands; *head* is that of *compiled*, by its checkpoint's id.
+
+    Only so does LangGraph leave out what ended nodes have written since, which may be what no reducer takes.
+    """
+    inner, saver = dict(compiled.get_subgraphs()), _saver(root)
+    try:
+        tasks = root.get_state(head).tasks
+    except StoreUnreachable:
+        raise
+    except Exception:  # noqa: BLE001  # whatever makes it unreadable is met again in the attempt, which counts it
+        return
+    for task in tasks:
         graph = inner.get(task.name)
         below = saver.get_tuple(task.state) if isinstance(task.state, dict) else None
         if not isinstance(graph, CompiledStateGraph) or below is None:
             continue
         gone = _scheduled(below.checkpoint["channel_values"]) - graph.nodes.keys()
         yield from (f"{task.name}/{node}" for node in gone)
-        yield from (f"{task.name}/{node}" for node in _gone_inside(root, graph, below.config, saver))
+        yield from (f"{task.name}/{node}" for node in _gone_inside(root, graph, below.config))
+
+
+def _saver(compiled: Compiled) -> BaseCheckpointSaver[Any]:
+    saver = compiled.checkpointer
+    assert saver is not None
+    assert not isinstance(saver, bool)
+    return saver
 
 
 def _scheduled(values: Mapping[str, Any]) -> set[str]:

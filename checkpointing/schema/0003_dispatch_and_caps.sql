@@ -13,6 +13,7 @@ update runs set admitted_ms = created_ms;
 update runs set due_ms = updated_ms where state in ('admitted', 'running');
 update runs set due_ms = (select min(expires_ms) from approvals where approvals.thread_id = runs.thread_id and approvals.state = 'pending')
 where state = 'parked';
+create index runs_dead on runs (thread_id) where state = 'dead' and discarded_ms is null;
 create index runs_due on runs (graph, due_ms) where due_ms is not null;
 
 -- Effects: what the call may use of a model's tokens, what came of it, and whether an abandoned claim does no harm.

@@ -284,8 +284,8 @@ ONE_EFFECT = (
     Mutation(
         "no end without an outcome",
         ADVANCE,
-        "        if key is not None:\n            self._bury",
-        "        if key is self:\n            self._bury",
+        "        if key is not None:\n            said",
+        "        if key is self:\n            said",
         (ATTACK + "test_a_run_is_not_done_while_an_effect_is_unsettled",),
         "A run is done, and nobody knows whether it paid.",
     ),
