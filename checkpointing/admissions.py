@@ -35,7 +35,7 @@ class Run:
         admitted_at: When this turn was admitted; `created_at` is when the first one was.
         due_at: When a worker is to look at it; `None` while only an event can carry it on.
         dead_step: The step a dead letter stands in, as `timeline` numbers it; `None` before the first one, and where it could not be read.
-        dead_nodes: The nodes that had not ended in that step, with commas between.
+        dead_nodes: The nodes that failed in that step, or had not ended, with commas between.
         discarded_by: Who gave the dead letter up, and why, and when; `None` if nobody did.
     """
 
@@ -73,7 +73,7 @@ class Standpoint:
     Attributes:
         head: The newest checkpoint's id; empty if there is none.
         step: The number LangGraph gave that checkpoint; `None` before the first step.
-        nodes: What is to run from there and has not ended, with commas between.
+        nodes: What failed there, or had not ended, with commas between.
     """
 
     head: str

@@ -63,9 +63,9 @@ def standing(snapshot: StateSnapshot, *, turn: int) -> Standing:
 
 def standpoint(compiled: Compiled, config: RunnableConfig) -> Standpoint:
     """
-    Return where the run stands: its head, the step's number as LangGraph gave it, and the nodes that had not ended in it.
+    Return where the run stands: its head, the step's number as LangGraph gave it, and the nodes that failed in it.
 
-    Where every one of them ended, or the end could not be told, all of the step's nodes are named.
+    Where none failed, those are named that had not ended (their worker died), and where all had ended, or nothing can be told, all of them.
     """
     head = _saver(compiled).get_tuple(config)
     if head is None:
@@ -82,7 +82,8 @@ def _unfinished(compiled: Compiled, head: CheckpointTuple) -> list[str]:
         raise
     except Exception:  # noqa: BLE001  # a node's input, say, that its schema refuses: what is scheduled can be told all the same
         return sorted(_scheduled(head.checkpoint["channel_values"]))
-    return [task.name for task in tasks if task.result is None] or [task.name for task in tasks]
+    left = [task for task in tasks if task.result is None]
+    return [task.name for task in [task for task in left if task.error] or left or tasks]
 
 
 def check_turn(head: CheckpointTuple | None, thread_id: str, *, turn: int, started: bool) -> None:

@@ -5,12 +5,13 @@ What a run waits for, and the exact command that takes it on.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
 from typing import Any
 
-from checkpointing import Approval, Run
+from checkpointing import Approval, EffectRecord, Run
 from checkpointing.clock import to_ms
 from graph.claims import NAME
 from graph.timeline import Timeline
@@ -42,10 +43,7 @@ def advice(run: Run, at: Situation) -> Advice:
         case "done":
             return Advice("The run is done; nothing is left to do.")
         case "dead":
-            return Advice(
-                f"The run is a dead letter ({words.why(run)}): {run.error}. Mend the cause, then:",
-                (f"counterfoil redrive {quote(run.thread_id)} --as NAME",),
-            )
+            return _dead(run)
         case "parked":
             return _parked(run, at)
         case _:
@@ -54,14 +52,20 @@ def advice(run: Run, at: Situation) -> Advice:
 
 def declined(line: Timeline) -> Advice | None:
     """Return how to try again what a receiver declined, if anything was and is not yet."""
-    effects = [one for step in line.steps for one in step.effects]
-    keys = dict.fromkeys(one.key for one in effects if one.declined is not None and one.reissued_as is None)
-    if not keys:
-        return None
-    return Advice(
-        "Its receiver declined an effect. Once the cause is mended, to try it again under a new key:",
-        tuple(f"counterfoil effects reissue {quote(key)} --as NAME" for key in keys),
-    )
+    return _reissue([one for step in line.steps for one in step.effects])
+
+
+def unfinished(effects: Iterable[EffectRecord]) -> Iterator[Advice]:
+    """Yield what is to be done about the effects of a run that will not, or may not, go on: those in doubt, and those that were declined."""
+    found = list(effects)
+    doubtful = [one.key for one in found if one.state in ("claimed", "in_doubt")]
+    if doubtful:
+        yield Advice(
+            "Nobody knows yet whether this happened; find out, or redrive the run, which asks the receiver again where that is possible:",
+            tuple(f"counterfoil effects resolve {quote(key)} --happened JSON --as NAME" for key in doubtful),
+        )
+    if again := _reissue(found):
+        yield again
 
 
 def carried_on_here(run: Run | None) -> bool:
@@ -72,6 +76,31 @@ def carried_on_here(run: Run | None) -> bool:
 def in_python(thread_id: str) -> str:
     """Return how another graph's run is carried on."""
     return f"graph.invoke(None, thread({thread_id!r}))"
+
+
+def _reissue(effects: Iterable[EffectRecord]) -> Advice | None:
+    keys = dict.fromkeys(one.key for one in effects if one.declined is not None and one.reissued_as is None)
+    if not keys:
+        return None
+    return Advice(
+        "Its receiver declined an effect. Once the cause is mended, to try it again under a new key:",
+        tuple(f"counterfoil effects reissue {quote(key)} --as NAME" for key in keys),
+    )
+
+
+def _dead(run: Run) -> Advice:
+    """Return what to do about a dead letter; what helps first stands first."""
+    said = f"The run is a dead letter ({words.why(run)}): {run.error}."
+    if run.discarded_by:
+        return Advice(f"{said} It was given up; nothing is left to do.")
+    redrive = f"counterfoil redrive {quote(run.thread_id)} --as NAME"
+    discard = f"counterfoil discard {quote(run.thread_id)} --as NAME --reason TEXT"
+    if run.reason in words.HOPELESS:
+        return Advice(f"{said} {words.HOPELESS[run.reason]}:", (discard, redrive))
+    return Advice(
+        f"{said} {words.MEND.get(run.reason or '', 'Mend the cause')}, then redrive it; or give it up:",
+        (redrive, discard),
+    )
 
 
 def _parked(run: Run, at: Situation) -> Advice:

@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from service.cli import backup, decisions, effects, migrate, outside, queue, reconcile, runs, sandbox, worker
+from service.cli import backup, dead, decisions, effects, migrate, outside, queue, reconcile, runs, sandbox, worker
 from service.cli.options import Given
 
 HELP = """
@@ -57,7 +57,9 @@ def command_line() -> typer.Typer:
         (runs.list_runs, "list", RUNS),
         (runs.show, "show", RUNS),
         (runs.resume, "resume", RUNS),
-        (runs.redrive, "redrive", RUNS),
+        (dead.dead, "dead", RUNS),
+        (dead.redrive, "redrive", RUNS),
+        (dead.discard, "discard", RUNS),
         (worker.worker, "worker", RUNS),
         (queue.queue_command, "queue", RUNS),
         (decisions.approvals, "approvals", DECISIONS),

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from checkpointing import Approval, Journal
 from checkpointing.clock import from_ms
-from checkpointing.errors import RunBusy
+from checkpointing.errors import RunBusy, RunDead
 from graph import asks
 from service.cli import show
 from service.cli.advice import carried_on_here, in_python
@@ -191,7 +191,12 @@ def _decide(
     with wired(settings_of(context), must_exist=True) as app:
         approval = app.journal.approvals.get(approval_id)
         carry_on = leave if detach else advance
-        carry_on(app, decision(approval), approval.thread_id, principal=who)
+        try:
+            carry_on(app, decision(approval), approval.thread_id, principal=who)
+        except RunDead:  # the decision is recorded all the same, and read when somebody redrives the run
+            if not as_json:
+                _say_recorded(app, approval_id)
+            raise
         if not as_json:
             _say_recorded(app, approval_id)
         report(app, approval.thread_id, as_json=as_json)

@@ -33,6 +33,7 @@ from checkpointing.errors import (
     PayloadChanged,
     Refused,
     ReissueRefused,
+    RunDiscarded,
     Stop,
     TryAgain,
     Unreachable,
@@ -57,7 +58,7 @@ class Exit(IntEnum):
 CODES: tuple[tuple[Exit, tuple[type[CounterfoilError], ...]], ...] = (
     (
         Exit.TOO_LATE,
-        (NotAllowed, AlreadyDecided, ApprovalExpired, PayloadChanged, AlreadySettled, ReissueRefused),
+        (NotAllowed, AlreadyDecided, ApprovalExpired, PayloadChanged, AlreadySettled, ReissueRefused, RunDiscarded),
     ),
     (Exit.TRY_AGAIN, (TryAgain, Stop, Unreachable, KeyInUse)),
     (Exit.WRONG, (GraphChanged, GraphRefused)),
@@ -71,6 +72,10 @@ NOBODY_THERE = "; is it running? Start one with counterfoil sandbox, or set COUN
 
 class PrincipalMissing(Refused):
     """The command records who asked for it, and nobody was named."""
+
+
+class ReasonMissing(Refused):
+    """The command records why, and no reason was given."""
 
 
 class ValueNotJson(Refused, ValueError):

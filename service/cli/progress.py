@@ -101,7 +101,7 @@ def _events(
     except RunDead as dead:
         run = app.journal.runs.get(thread_id)
         raise RunDead(
-            f"thread {thread_id!r} is a dead letter ({words.why(run)}): {run.error}; see counterfoil show {quote(thread_id)}"
+            f"thread {thread_id!r} is a dead letter ({words.why(run)}): {run.error}; see counterfoil dead {quote(thread_id)}"
         ) from dead
     except GraphChanged as refused:
         if carried_on_here(app.journal.runs.find(thread_id)):

@@ -1,4 +1,4 @@
-"""The commands about runs: submit, list, show, resume, redrive."""
+"""The commands about runs: submit, list, show, resume."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.cli import show as showing
 from service.cli.advice import advice, declined
 from service.cli.documents import run_document, taken_document, timeline_document
 from service.cli.exits import ending, named, print_json
-from service.cli.options import As, AsJson, Detach, Reason, ThreadId, settings_of
+from service.cli.options import As, AsJson, Detach, ThreadId, settings_of
 from service.cli.progress import advance, advance_when_free, leave, report
 from service.cli.rounds import with_every_round
 from service.cli.situation import busy, situation
@@ -146,31 +146,6 @@ def resume(
     with wired(settings_of(context), must_exist=True) as app:
         advance_when_free(app, thread_id, wait_s=wait_s)
         report(app, thread_id, as_json=as_json)
-
-
-@ending
-def redrive(
-    context: typer.Context,
-    thread_id: ThreadId,
-    principal: As = None,
-    reason: Reason = None,
-    as_json: AsJson = False,
-) -> None:
-    """
-    Take a dead letter up again from its last step; no effect is repeated.
-
-    Mend the cause first: `counterfoil show ID` has it. The run is ready afterwards, and `counterfoil resume ID` carries it on.
-
-    Example: counterfoil redrive claim-0042 --as operator-3 --reason "new API key"
-    """
-    who = named(principal, command="redrive")
-    with opened(settings_of(context), must_exist=True) as journal:
-        run = journal.runs.redrive(thread_id, principal=who, reason=reason or "")
-        at = situation(journal, thread_id)
-        if as_json:
-            print_json(run_document(run, at))
-            return
-        showing.show_advice(showing.stdout(), advice(run, at))
 
 
 def all_runs(journal: Journal, state: RunState | None = None) -> list[Run]:

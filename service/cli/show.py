@@ -63,6 +63,22 @@ def runs_table(runs: Iterable[Run], at: Situation) -> Table:
     return table
 
 
+def dead_table(runs: Iterable[Run]) -> Table:
+    """Show dead letters, a row each."""
+    table = empty_table("thread", "reason", "error", "step", "attempts", "since (UTC)")
+    table.columns[4].justify = "right"
+    for run in runs:
+        table.add_row(
+            Text(run.thread_id, overflow="fold"),
+            Text(run.reason or "", overflow="fold"),
+            Text(words.short(run.error or "", 120), overflow="fold"),
+            Text(words.where(run), overflow="fold"),
+            str(run.attempts),
+            words.instant(run.updated_at),
+        )
+    return table
+
+
 def approvals_table(approvals: Iterable[Approval], *, now: datetime) -> Table:
     """Show what waits for a decision, what expires first in front."""
     table = empty_table("approval", "thread", "name", "what is asked", "takes", "expires (UTC)")

@@ -29,8 +29,30 @@ WHY_DEAD = {
     "cap_money": "its next payment would go beyond its cap on money",
     "cap_tokens": "its model would go beyond its cap on tokens",
     "cap_age": "it is older than its cap allows",
+    "not_retryable": "a step said that another attempt would only fail again",
+    "invalid_update_error": "a step returned what its graph cannot take",
+    "effect_conflict": "an effect was asked for in other words than are recorded",
+    "effect_not_approved": "nothing may be done under its approval",
+    "effect_unsettled": "it ended without the outcome of an effect",
 }
 """Words that nobody takes for what an adjuster decided."""
+
+MEND = {
+    "rejected": "The receiver took nothing. Mend the request, or what it is sent with",
+    "router": "Mend the function that chooses the next step, and deploy it",
+    "invalid_update_error": "Mend the node, and deploy it",
+    "effect_conflict": "What was executed stands in `counterfoil effects ID`. Mend the code that asks for something else",
+    "effect_unsettled": "Find out whether the effect happened, and say so with `counterfoil effects resolve`",
+}
+"""What to do before a redrive, by the reason; anything else is `Mend the cause`."""
+
+HOPELESS = {
+    "effect_not_approved": (
+        "A redrive finds the same approval again: give it up and submit the job under another thread's id, "
+        "or redrive it where the code was at fault"
+    ),
+}
+"""What a redrive alone does not help, by the reason."""
 
 CHANNELS = ("effects", "approvals", "turn")
 """What the record of a step says better than its channels do."""
@@ -139,8 +161,28 @@ def edited(shown: Any, made: Any) -> list[str]:
 def why(run: Run) -> str:
     """Return why a run is dead or parked, in words; empty where nothing is to be said."""
     if run.state == "dead" and run.reason:
-        return WHY_DEAD.get(run.reason, run.reason.replace("_", " "))
+        said = WHY_DEAD.get(run.reason, run.reason.replace("_", " "))
+        return f"{said}; discarded by {run.discarded_by}" if run.discarded_by else said
     return run.reason or ""
+
+
+def where(run: Run) -> str:
+    """Return where a dead letter stands: the step and the nodes that failed in it."""
+    step = "before the first step" if run.dead_step is None else f"step {run.dead_step}"
+    return f"{step}  {run.dead_nodes}" if run.dead_nodes else step
+
+
+def dead_letter(run: Run) -> list[str]:
+    """Return all there is to know about a dead letter, a line a fact."""
+    return [
+        f"reason      {run.reason}",
+        f"error       {line(run.error or '')}",
+        f"stands at   {where(run)}",
+        f"checkpoint  {run.head or 'none'}",
+        f"attempts    {run.attempts}",
+        f"since       {instant(run.updated_at)} UTC",
+        f"submitted   by {run.submitted_by or 'nobody in particular'} at {instant(run.created_at)} UTC",
+    ]
 
 
 def effect(record: EffectRecord) -> str:

@@ -173,7 +173,7 @@ def test_nobody_is_asked_any_more(journal: Journal) -> None:
     with pytest.raises(NotRetryable):
         graph.invoke(answer(last, "yes"), thread(ID, principal="adjuster-17"))
     left = journal.approvals.pending(thread_id=ID)
-    assert [bool(one.interrupt_id) for one in left] == [False, True], "ours, and its own"
+    assert sorted(bool(one.interrupt_id) for one in left) == [False, True], "ours, and its own"
 
     journal.runs.discard(ID, principal=OPERATOR, reason="paid by cheque")
     assert journal.approvals.pending() == []

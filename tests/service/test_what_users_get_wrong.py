@@ -60,6 +60,8 @@ UNKNOWN = [
     ("effects", "claim-0000"),
     ("effects", "list", "claim-0000"),
     ("redrive", "claim-0000", "--as", "operator-3"),
+    ("dead", "claim-0000"),
+    ("discard", "claim-0000", "--as", "operator-3", "--reason", "x"),
     ("approve", "apr_00000000000000000000", "--as", "adjuster-17"),
     ("reject", "apr_00000000000000000000", "--as", "adjuster-17"),
     ("edit", "apr_00000000000000000000", "--as", "adjuster-17", "--payload", "{}"),
@@ -103,6 +105,7 @@ def test_nobody_is_named(cli: Cli, filed: Make, unchanged: Callable[[], Any]) ->
             ("reject", approval),
             ("edit", approval, "--payload", "{}"),
             ("redrive", claim.thread_id),
+            ("discard", claim.thread_id, "--reason", "x"),
             ("effects", "resolve", "claim-0000:pay", "--nothing-happened"),
         ):
             for who in ((), ("--as", ""), ("--as", " \t")):
