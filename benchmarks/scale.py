@@ -24,7 +24,7 @@ from benchmarks.workers import workers
 from checkpointing import open_journal
 from graph import thread
 
-HEADER = "workers  at a time   runs  seconds  runs/s   ratio  cores: workers   all  load before"
+HEADER = "workers  at a time   runs  seconds  runs/s   ratio  cpu ms a run  cores: workers   all  load before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Drained:
         rate: Runs done a second.
         ratio: That, against the first measurement of the same table.
         workers_cores: How many cores the workers kept busy.
+        cpu_ms: What a run cost the workers of a processor's time, in milliseconds; the database's server comes on top.
         all_cores: How many were busy in all, with the database's server and whoever else was there.
         load: The machine's load average before it began.
     """
@@ -48,6 +49,7 @@ class Drained:
     rate: float
     ratio: float
     workers_cores: float
+    cpu_ms: float
     all_cores: float
     load: float
 
@@ -98,7 +100,7 @@ def _table(place: Place, shapes: list[tuple[int, int]], *, runs: int, model_s: f
 
 def _line(one: Drained) -> str:
     return (
-        f"{one.workers:7} {one.concurrency:10} {one.runs:6} {one.seconds:8.2f} {one.rate:7.1f} {one.ratio:7.2f} "
+        f"{one.workers:7} {one.concurrency:10} {one.runs:6} {one.seconds:8.2f} {one.rate:7.1f} {one.ratio:7.2f} {one.cpu_ms:13.1f} "
         f"{one.workers_cores:15.2f} {one.all_cores:5.2f} {one.load:12.2f}"
     )
 
@@ -124,16 +126,17 @@ def _drained(
     assert states == {"done"}, states
     rate = runs / busy.seconds
     return Drained(
-        name,
-        count,
-        concurrency,
-        runs,
-        busy.seconds,
-        rate,
-        rate / first.rate if first else 1.0,
-        busy.ours,
-        busy.all,
-        load,
+        engine=name,
+        workers=count,
+        concurrency=concurrency,
+        runs=runs,
+        seconds=busy.seconds,
+        rate=rate,
+        ratio=rate / first.rate if first else 1.0,
+        workers_cores=busy.ours,
+        cpu_ms=busy.ours / rate * 1000,
+        all_cores=busy.all,
+        load=load,
     )
 
 
