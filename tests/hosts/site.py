@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from checkpointing import Run
 from checkpointing.audit import Entry
 from graph import thread
-from service.demo_stage import _environment
+from service.setting_names import PREFIX
 from service.settings import Settings
 from service.wiring import App, wired
 from service.worker.jobs import Rhythm
@@ -199,3 +199,12 @@ def site_on(net: Network, server: Server, folder: Path) -> Iterator[Site]:
 def thread_of(claim_id: str) -> str:
     """Return the claim's thread."""
     return f"claim-{claim_id}"
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """Return a worker's environment: ours, with no setting of the caller's left in it."""
+    own = {name: value for name, value in os.environ.items() if not name.upper().startswith(PREFIX)}
+    own[f"{PREFIX}URL"] = settings.url.get_secret_value()
+    for name in ("artefacts", "lease_seconds", "stripe_url", "mail_url", "claims_url", "timeout_seconds"):
+        own[f"{PREFIX}{name.upper()}"] = str(getattr(settings, name))
+    return own
