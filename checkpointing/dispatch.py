@@ -20,8 +20,8 @@ from checkpointing.store import Tx
 TASK = "counterfoil.advance"
 SHORT_NAME = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 
-WOKEN, SUBMITTED = 10, 0
-"""Priorities: what a person has just decided goes before what was just submitted."""
+WOKEN, BEGUN, SUBMITTED = 10, 5, 0
+"""Priorities: what a person has just decided, then what was begun and given back or failed, and then what was just submitted."""
 
 ENQUEUE = """
 insert into procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args, scheduled_at)

@@ -25,7 +25,7 @@ from checkpointing.admissions import Admission, Run, RunState, Standpoint, run_f
 from checkpointing.audit import append
 from checkpointing.budget import Taken, taken
 from checkpointing.clock import duration_ms, to_ms
-from checkpointing.dispatch import enqueue, enqueue_due, forget
+from checkpointing.dispatch import BEGUN, enqueue, enqueue_due, forget
 from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThread
 from checkpointing.leases import Lease, check_fence, give_back
 from checkpointing.principals import named
@@ -297,7 +297,7 @@ class Runs:
             if row := tx.one(STAND_BY, thread_id=thread_id, owner=lease.owner, **values):
                 run = run_from(row)
                 if delay_ms is not None:
-                    enqueue(tx, thread_id, graph=run.graph, delay_ms=delay_ms)
+                    enqueue(tx, thread_id, graph=run.graph, delay_ms=delay_ms, priority=BEGUN)
                 kept = {name: value for name, value in values.items() if value is not None}
                 _audit(tx, run, "run.stand_by", actor=lease.owner, **kept)
             give_back(tx, lease)
