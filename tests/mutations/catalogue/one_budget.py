@@ -129,8 +129,8 @@ ONE_BUDGET = (
         ADVANCE,
         "        if cap := self._cap_over(run.thread_id):\n            raise cap\n",
         "",
-        (CAPPED + "test_a_decision_that_comes_too_late_is_kept_and_the_run_ends",),
-        "A run whose time is over while it rests goes on with the superstep it stands at: it pays.",
+        (CAPPED + "test_a_parked_run_is_due_when_its_time_is_over_and_ends_then",),
+        "A run whose time is over while it rests goes on with the superstep it stands at.",
     ),
     Mutation(
         "a parked run is due when its time is over",
