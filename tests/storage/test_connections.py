@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -102,16 +103,21 @@ def another_takes_over(url: str, folder: Path) -> None:
     """Have a process stand still inside a transaction, and another one finish its run meanwhile."""
     asleep = start(one_that_stands_still, url, folder)
     until(lambda: stopped(asleep))
+    in_the_end = threading.Timer(25, asleep.kill)  # where nobody ends its session, its death does
+    in_the_end.start()
     try:
         with open_journal(url, lease=LEASE) as journal:
             graph = small_claim(journal, folder)
             until(lambda: taken_over(lambda: graph.invoke(None, thread(THREAD))))
+            assert stopped(asleep), "only its death let go of its locks"
+            in_the_end.cancel()
             act(graph, "approve")
             os.kill(asleep.pid or 0, signal.SIGCONT)
             asleep.join(60)
             assert journal.runs.get(THREAD).state == "done"
             assert asleep.exitcode == 1, "it could not go on where it stood still"
     finally:
+        in_the_end.cancel()
         asleep.kill()
 
     assert len(Bank(folder / "bank").executed) == 1
