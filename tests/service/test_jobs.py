@@ -265,10 +265,10 @@ def test_two_sweeps_at_once_both_do_their_work(journal: Journal, graph: DurableG
     assert isinstance(engine, PostgresEngine)
     queue = _Queue(journal, engine, [""], print, Draining(), 1, RHYTHM)
 
-    async def twice() -> None:
+    async def twice() -> list[object]:
         app = App(connector=PsycopgConnector(conninfo=engine.url))
         async with app.open_async():
-            await asyncio.gather(queue._sweep(app, ""), queue._sweep(app, ""))
+            return list(await asyncio.gather(queue._sweep(app, ""), queue._sweep(app, ""), return_exceptions=True))
 
-    asyncio.run(twice())
+    assert asyncio.run(twice()) == [None, None]
     assert [job["status"] for job in jobs(journal)] == ["failed"] * 5 + ["todo"] * 5
