@@ -136,6 +136,9 @@ class Workshop:
     def python(self, *arguments: str) -> tuple[int, str]:
         """Run Python on the copy; return its exit code and what it printed."""
         environment = {**os.environ, "PYTHONPATH": str(self.folder)}
+        environment.pop(
+            "COUNTERFOIL_MUTATIONS_AT_ONCE", None
+        )  # no setting of the product, which refuses what it does not know
         environment["COUNTERFOIL_TEST_POSTGRES"] = self.postgres
         environment["COUNTERFOIL_RACE_ROUNDS"] = ROUNDS
         environment["PYTHONDONTWRITEBYTECODE"] = "1"  # two versions of one file may have the same second and size

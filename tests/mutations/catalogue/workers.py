@@ -209,7 +209,7 @@ WORKERS = (
         ADVANCE,
         "elif isinstance(error, GraphDrained) or not isinstance(error, Exception):\n            holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))",
         "elif isinstance(error, GraphDrained) or not isinstance(error, Exception):\n            holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=False))",
-        (DUE_RUNS + "test_draining_again_and_again_uses_up_no_attempts",),
+        (DUE_RUNS + "test_a_drained_run_has_lost_nothing_and_is_the_next_workers_at_once",),
         "A few deployments make a dead letter.",
     ),
     Mutation(
