@@ -13,7 +13,7 @@ import pytest
 from checkpointing import Journal, Lease
 from checkpointing.admissions import Admission
 from checkpointing.effects import Claim, Request
-from checkpointing.errors import LeaseLost, RunBusy, StoreUnreachable
+from checkpointing.errors import EffectConflict, LeaseLost, RunBusy, StoreUnreachable
 from checkpointing.leases import TAKE, Heartbeat, Leases, check_fence
 from checkpointing.questions import Question
 from checkpointing.slots import Place, Slot
@@ -244,3 +244,16 @@ def set_back(journal: Journal) -> None:
     with journal.store.transaction("test.restore") as tx:
         for emptied in ("delete from leases", "delete from effects", "delete from audit", "delete from audit_heads"):
             tx.all(emptied)
+
+
+def test_what_a_call_from_before_a_restore_came_to_is_kept(journal: Journal) -> None:
+    """It was executed: the outcome of the same key where that was claimed anew, and else in the audit."""
+    stale = claimed(journal)
+    set_back(journal)
+    with pytest.raises(EffectConflict):
+        journal.effects.settle(stale, {"id": "tr_1"})
+    assert [entry.event for entry in journal.audit.entries("claim-0042")] == ["effect.settle_late"]
+
+    fresh = claimed(journal)
+    journal.effects.settle(stale, {"id": "tr_1"})
+    assert journal.effects.settle(fresh, {"id": "tr_2"}).outcome == {"id": "tr_1"}

@@ -129,6 +129,7 @@ def test_a_payment_made_after_the_copy_is_made_once(site: Site, filed: Make, con
     assert [len(control.payments(one.claim_id)) for one in (before, paid, doubtful, declined)] == [1, 1, 1, 1]
     again = site.payment(paid)
     assert (again.outcome, again.key, again.calls, again.replays) == (known.outcome, known.key, 0, 1)
+    assert again.approval_id is not None
     assert site("reconcile", "--json").document["findings"] == []
     assert site.faults() == []
 
