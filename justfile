@@ -22,6 +22,7 @@ lint:
 types:
     uv run mypy
     uv run mypy tests/typing
+    uv run mypy benchmarks
     uv run pyright
 
 # The tests; arguments go to pytest, as in `just test tests/graph -k parked`.
@@ -43,6 +44,27 @@ properties examples="4000":
 # The ledger against a long list: memory stays what it is for a thousand effects.
 reconcile-memory effects="100000":
     COUNTERFOIL_RECONCILE_EFFECTS={{ effects }} uv run pytest -s tests/service/test_reconcile_memory.py
+
+# Workers on hosts of their own, cut off from the database; takes root and iproute2.
+hosts:
+    uv run pytest -s tests/hosts
+
+# Claims on workers that are killed at random: a thousand on Postgres, three hundred on one file; COUNTERFOIL_SOAK_SEED repeats one.
+soak kills="20":
+    COUNTERFOIL_SOAK_COMMAND=1 COUNTERFOIL_SOAK_KILLS={{ kills }} COUNTERFOIL_SOAK_CLAIMS=1000 uv run pytest -s tests/soak/test_soak.py -k "every_claim and postgres"
+    COUNTERFOIL_SOAK_COMMAND=1 COUNTERFOIL_SOAK_KILLS={{ kills }} COUNTERFOIL_SOAK_CLAIMS=300 uv run pytest -s tests/soak/test_soak.py -k "every_claim and sqlite"
+
+# A queue that builds up while no worker is there, and is drained once each, on both engines.
+backlog count="10000":
+    COUNTERFOIL_BACKLOG={{ count }} uv run pytest -s tests/soak/test_backlog.py
+
+# Runs a second of 1, 2, 4 and 8 workers.
+scale *arguments:
+    uv run python -m benchmarks.scale {{ arguments }}
+
+# What 100,000 parked runs cost those that move; Postgres.
+parked *arguments:
+    uv run python -m benchmarks.parked {{ arguments }}
 
 # The whole story, on both engines.
 demo:
