@@ -58,11 +58,11 @@ class Run:
     updated_at: datetime
     admitted_at: datetime
     due_at: datetime | None
-    dead_step: int | None
-    dead_nodes: str | None
-    discarded_by: str | None
-    discarded_why: str | None
-    discarded_at: datetime | None
+    dead_step: int | None = None
+    dead_nodes: str | None = None
+    discarded_by: str | None = None
+    discarded_why: str | None = None
+    discarded_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

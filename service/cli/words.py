@@ -44,6 +44,9 @@ MEND = {
     "effect_conflict": "What was executed stands in `counterfoil effects ID`. Mend the code that asks for something else",
     "effect_unsettled": "Find out whether the effect happened, and say so with `counterfoil effects resolve`",
 }
+MEND |= dict.fromkeys(
+    ("cap_supersteps", "cap_money", "cap_tokens", "cap_age"), "It took all that a cap allows. Raise the cap"
+)
 """What to do before a redrive, by the reason; anything else is `Mend the cause`."""
 
 HOPELESS = {
