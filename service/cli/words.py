@@ -38,15 +38,15 @@ WHY_DEAD = {
 """Words that nobody takes for what an adjuster decided."""
 
 MEND = {
+    **dict.fromkeys(
+        ("cap_supersteps", "cap_money", "cap_tokens", "cap_age"), "It took all that a cap allows. Raise the cap"
+    ),
     "rejected": "The receiver took nothing. Mend the request, or what it is sent with",
     "router": "Mend the function that chooses the next step, and deploy it",
     "invalid_update_error": "Mend the node, and deploy it",
-    "effect_conflict": "What was executed stands in `counterfoil effects ID`. Mend the code that asks for something else",
+    "effect_conflict": "What was executed stands in `counterfoil show ID`. Mend the code that asks for something else",
     "effect_unsettled": "Find out whether the effect happened, and say so with `counterfoil effects resolve`",
 }
-MEND |= dict.fromkeys(
-    ("cap_supersteps", "cap_money", "cap_tokens", "cap_age"), "It took all that a cap allows. Raise the cap"
-)
 """What to do before a redrive, by the reason; anything else is `Mend the cause`."""
 
 HOPELESS = {

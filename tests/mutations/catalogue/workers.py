@@ -6,6 +6,7 @@ from tests.mutations.catalogue.places import (
     ADVANCE,
     ADVANCING,
     BACKOFF,
+    DEAD_LETTERS,
     DISPATCH,
     DRAIN,
     DRAINING,
@@ -38,7 +39,7 @@ WORKERS = (
     ),
     Mutation(
         "a redrive has its job",
-        RUNS,
+        DEAD_LETTERS,
         "enqueue(tx, thread_id, graph=run.graph)",
         "pass",
         (JOB_TESTS + "test_a_submission_a_decision_and_a_redrive_have_their_job",),
@@ -47,7 +48,7 @@ WORKERS = (
     Mutation(
         "a failed run has a job for its next attempt",
         RUNS,
-        "enqueue(tx, thread_id, graph=run.graph, delay_ms=delay_ms)",
+        "enqueue(tx, thread_id, graph=run.graph, delay_ms=delay_ms, priority=BEGUN)",
         "pass",
         (JOB_TESTS + "test_a_run_that_failed_has_a_job_for_its_next_attempt",),
         "A retry waits for a sweep.",
@@ -151,8 +152,8 @@ WORKERS = (
     Mutation(
         "a failed run waits",
         RUNS,
-        "due_ms = :now + :delay_ms\nwhere thread_id = :thread_id and state = 'running'",
-        "due_ms = :now\nwhere thread_id = :thread_id and state = 'running'",
+        "error = :error, updated_ms = :now, due_ms = :now + :delay_ms,",
+        "error = :error, updated_ms = :now, due_ms = :now,",
         (DUE_RUNS + "test_a_run_that_fails_waits_twice_as_long_each_time",),
         "A run uses up its attempts in a second.",
     ),
