@@ -17,6 +17,8 @@ from checkpointing import Journal, Run
 from checkpointing.errors import CapReached, EffectInDoubt, GraphRefused, RunDead
 from graph import Caps, DurableGraph, DurableState, approve, durable, thread
 from nodes import approval_node, effect_node
+from service.worker import Draining
+from service.worker.advancing import advance
 from tests.support.bank import Bank
 from tests.support.clock import MovingClock
 from tests.support.processes import finish, killed, start
@@ -232,6 +234,24 @@ def test_a_parked_run_is_due_when_its_time_is_over_and_ends_then(
     with pytest.raises(CapReached):
         graph.invoke(None, THREAD)
     assert (run_of(journal).state, run_of(journal).reason, run_of(journal).due_at) == ("dead", "cap_age", None)
+
+
+def test_a_worker_ends_a_parked_run_whose_time_is_over_and_one_that_goes_round(
+    journal: Journal, tmp_path: Path, clock: MovingClock, rounds: Rounds
+) -> None:
+    graphs = {
+        "claims": asking(journal, tmp_path, caps=Caps(age=HOUR), name="claims"),
+        "rounds": looping(journal, rounds, caps=Caps(supersteps=3), name="rounds"),
+    }
+    graphs["claims"].submit({"claim_id": "0042"}, THREAD)
+    graphs["rounds"].submit({"rounds": 0, "until": 9}, thread("rounds"))
+    worker = Draining()
+
+    assert advance(graphs, journal, "claim-0042", worker).outcome == "parked"
+    assert advance(graphs, journal, "rounds", worker).outcome == "dead"
+    clock.move(HOUR)
+    said = advance(graphs, journal, "claim-0042", worker)
+    assert (said.outcome, "cap_age" in (said.said or "")) == ("dead", True)
 
 
 @pytest.mark.parametrize(("caps", "due_in"), [(Caps(age=3 * HOUR), 3 * HOUR), (Caps(), None)], ids=["raised", "gone"])
