@@ -75,7 +75,7 @@ RESTORED_JOURNALS = (
         "service/lost.py",
         "min(made_at, from_ms(newest))",
         "made_at",
-        (RESTORED_JOURNAL + "test_an_earlier_date_and_the_last_entry_both_widen_the_window",),
+        (RESTORED_JOURNAL + "test_who_says_too_late_a_time_loses_nothing",),
         "Whoever says a little too late when the copy was made pays again what was paid before that.",
     ),
     Mutation(
