@@ -38,7 +38,7 @@ def journal_for(engine: str, request: pytest.FixtureRequest) -> NewUrl:
 def emptied(url: str) -> str:
     with psycopg.connect(url, autocommit=True) as connection:
         rows = connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
-        kept = {"counterfoil_schema", "checkpoint_migrations"}
+        kept = {"counterfoil_schema", "counterfoil_queue_schema", "checkpoint_migrations"}
         names = ", ".join(sorted(name for (name,) in rows if name not in kept))
         connection.execute(f"truncate {names}")  # pyright: ignore[reportArgumentType, reportCallIssue]  # our own names
     return url
