@@ -258,7 +258,7 @@ class Ledger:
             # Another thread claimed the same `once=` slot, or used the approval, between our two statements.
             raise EffectBusy(f"effect {key!r} was claimed by another worker just now")
         record = record_from(row)
-        if asked.place.caps:
+        if asked.place.caps and not executed:  # what was executed is spent, whatever a cap says
             reserve(tx, record.thread_id, asked.place.caps, money=record.cost, tokens=record.tokens)
         audit(
             tx,

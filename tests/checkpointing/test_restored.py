@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from checkpointing import EffectRecord, Journal
+from checkpointing.budget import Caps
 from checkpointing.effects import Claim, Request
 from checkpointing.errors import EffectConflict
 from checkpointing.restored import Execution, newest_ms, record, recorded, thread_of
@@ -72,6 +73,17 @@ def test_every_key_that_the_request_may_have_been_sent_with_is_known(
 
     assert isinstance(found, EffectRecord)
     assert (found.key, found.generation) == (key, generation)
+
+
+def test_a_cap_does_not_refuse_what_was_spent_before_the_restore(journal: Journal) -> None:
+    request = asked(journal)
+    capped = replace(request, place=replace(request.place, caps=Caps(money=0)))
+    record(journal.store, lost(request.key))
+
+    found = answered(journal, capped)
+
+    assert isinstance(found, EffectRecord)
+    assert found.outcome == PAID
 
 
 def test_another_request_is_claimed_and_called(journal: Journal) -> None:
