@@ -30,7 +30,7 @@ class Feed(Generic[Step, End]):
         self.answer: Any = None
         self.outcome: End
         self._steps = steps
-        self._error: Exception | None = None
+        self._error: Exception | SystemExit | None = None
         self._lock = threading.Lock()
 
     def next(self) -> Step | None:
@@ -45,10 +45,14 @@ class Feed(Generic[Step, End]):
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Catch what the step raises and throw it into the protocol, which decides what it means."""
+        """
+        Catch what the step raises and throw it into the protocol, which decides what it means.
+
+        A `SystemExit` is the step's own; a caller who leaves (Ctrl-C, a cancelled task) is told by closing the protocol.
+        """
         try:
             yield
-        except Exception as error:  # noqa: BLE001  # nothing is swallowed: the protocol raises it or says why not
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # nothing is swallowed: the protocol raises it or says why not
             self._error = error
 
     def close(self) -> None:

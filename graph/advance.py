@@ -16,7 +16,7 @@ that raised. What happens when the process dies:
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,22 +25,17 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateError
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from checkpointing import Approval, Journal, Lease, Run
-from checkpointing.admissions import Admission
 from checkpointing.approvals import all_pending
 from checkpointing.budget import Caps, over
 from checkpointing.clock import from_ms
-from checkpointing.digest import sha256
 from checkpointing.doubts import in_doubt, still_in_doubt, unsettled
 from checkpointing.errors import (
-    ArgumentsNotJson,
     Bug,
     CapReached,
     EffectInDoubt,
-    GraphChanged,
     GraphRefused,
     InputRefused,
     NotRetryable,
@@ -53,18 +48,19 @@ from checkpointing.errors import (
 )
 from checkpointing.leases import Heartbeat
 from checkpointing.text import storable
-from graph.asks import Ask, Decide, Nudge, Start, read_ask, read_config
+from graph.accepting import Accepting, Compiled
+from graph.asks import Decide, Nudge, read_ask, read_config
 from graph.backoff import Backoff
 from graph.caps import Stopper, drained_by, why_dead, within
 from graph.holding import Holding
-from graph.questions import decide, open_foreign
-from graph.snapshots import check_nodes_exist, check_turn, standing, standpoint
-from nodes.state import CHANNELS
-
-Compiled = CompiledStateGraph[Any, Any, Any, Any]
+from graph.questions import open_foreign
+from graph.snapshots import standing, standpoint
 
 DEAD_AT_ONCE = (Bug, Rejected, GraphRefused, NotRetryable, GraphRecursionError, InvalidUpdateError)
 """Errors that another attempt would only meet again; the last two are LangGraph's."""
+
+LEFT = (GraphDrained, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+"""What a caller raises who leaves the run to the next one. `SystemExit` is none of them: it is a node that ends the process it runs in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +78,16 @@ class Advance:
     How the runs of one graph are advanced.
 
     Attributes:
-        name: What the graph is called, or nothing; a run belongs to the graph of one name.
+        accepting: What a call brings is made durable by it.
         attempts: Starts without a new checkpoint before a run is a dead letter.
         backoff: How long workers leave a run alone after one of them.
-        turns: A thread that is done takes further input.
         caps: What a run may take over its life.
     """
 
     compiled: Compiled
     journal: Journal
-    name: str
     attempts: int
-    turns: bool
+    accepting: Accepting
     backoff: Backoff
     caps: Caps
 
@@ -112,7 +106,7 @@ class Advance:
         """
         ask = read_ask(given)
         thread_id, principal, submission = read_config(config)
-        if not self._accept(ask, config, thread_id, principal, submission) or not self._is_due(thread_id):
+        if not self.accepting.accept(ask, config, thread_id, principal, submission) or not self._is_due(thread_id):
             return
         try:
             holding = Holding(self.journal, thread_id)
@@ -139,63 +133,8 @@ class Advance:
                 "submit() takes input or a decision and leaves the run to the workers; invoke(None) advances it here"
             )
         thread_id, principal, submission = read_config(config)
-        self._accept(ask, config, thread_id, principal, submission, queued=True)
+        self.accepting.accept(ask, config, thread_id, principal, submission, queued=True)
         return self.journal.runs.get(thread_id)
-
-    def _accept(
-        self,
-        ask: Ask,
-        config: RunnableConfig,
-        thread_id: str,
-        principal: str | None,
-        submission: str,
-        *,
-        queued: bool = False,
-    ) -> bool:
-        """Make what was asked durable, the admission or the decisions; `False` if it was an older submission, repeated late."""
-        if not isinstance(ask, Start) or self.journal.runs.find(thread_id):
-            self._check_carries(thread_id, config)
-        if isinstance(ask, Start):
-            self._check_input(ask.input)
-            run = self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission), queued=queued)
-            return not (self.turns and submission and submission != run.submission)
-        if isinstance(ask, Decide):
-            decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)
-        return True
-
-    def _check_input(self, given: dict[str, Any]) -> None:
-        """Refuse what the graph would drop without a word: a key that its input has not."""
-        takes = self.compiled.builder.schemas[self.compiled.builder.input_schema].keys()
-        if unknown := sorted(given.keys() - takes):
-            raise InputRefused(
-                f"the graph's input has no {', '.join(map(repr, unknown))}; it has {', '.join(map(repr, sorted(takes - CHANNELS)))}"
-            )
-
-    def _check_carries(self, thread_id: str, config: RunnableConfig) -> Run:
-        """
-        Return the thread's run if this graph can carry it on.
-
-        Raises:
-            GraphChanged: it is another graph's, it stands at a node that is gone, or somebody wrote another turn into it.
-        """
-        run = self.journal.runs.get(thread_id)
-        if run.graph != self.name:
-            raise GraphChanged(
-                f"thread {thread_id!r} belongs to {_called(run.graph)}, and this is {_called(self.name)}; the run is untouched"
-            )
-        if run.state != "done":  # a join that filled in part is then nothing that is still to run
-            check_nodes_exist(self.compiled, config)
-        head = self.journal.saver.get_tuple(config)
-        check_turn(head, thread_id, turn=run.turn, started=run.head is not None)
-        return run
-
-    def _admission(self, given: dict[str, Any], thread_id: str, principal: str | None, submission: str) -> Admission:
-        kind, content = self.journal.saver.serde.dumps_typed(given)
-        try:
-            digest = sha256(given, what="input")
-        except ArgumentsNotJson:  # messages, say: LangGraph's own serialisation of them is all there is
-            digest = hashlib.sha256(content).hexdigest()
-        return Admission(thread_id, kind, content, digest, submission, principal, self.name, self.turns)
 
     def _is_due(self, thread_id: str) -> bool:
         """Apply what is overdue, and tell whether there is anything to do."""
@@ -244,7 +183,7 @@ class Advance:
         """Book the attempt, unless this code or this host's clock cannot carry the run on; then the run is left untouched."""
         runs, lease = self.journal.runs, holding.lease
         try:
-            self._check_carries(thread_id, config)
+            self.accepting.check_carries(thread_id, config)
             head = self.journal.saver.head(thread_id)
             self.journal.saver.check_clock(thread_id, head)
             return runs.start(lease, thread_id, head=head, first=first)
@@ -319,7 +258,7 @@ class Advance:
         if isinstance(error, TryAgain):
             wait = self.backoff.wait(run.tries)
             holding.end(lambda: runs.stand_by(lease, thread_id, error=said, refund=True, wait=wait))
-        elif isinstance(error, GraphDrained) or not isinstance(error, Exception):
+        elif isinstance(error, LEFT):
             holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
         elif isinstance(error, DEAD_AT_ONCE):
             holding.end(lambda: self._die(lease, run, config, reason=why_dead(error), error=said))
@@ -413,10 +352,6 @@ def _dead(run: Run) -> str:
     return (
         f"thread {run.thread_id!r} is a dead letter ({run.reason}): {run.error}; see counterfoil dead {run.thread_id}"
     )
-
-
-def _called(name: str) -> str:
-    return f"graph {name!r}" if name else "a graph without a name"
 
 
 def _answer_of(approval: Approval) -> Any:

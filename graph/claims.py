@@ -11,7 +11,7 @@ from langgraph.graph import END, START, StateGraph
 
 from checkpointing import Journal
 from checkpointing.budget import Caps
-from graph.advance import Compiled
+from graph.accepting import Compiled
 from graph.checks import check_builder
 from graph.durable import DurableGraph, durable
 from nodes import claims as steps

@@ -18,7 +18,8 @@ from checkpointing import Journal, Run
 from checkpointing.budget import Caps
 from checkpointing.errors import GraphRefused, InputRefused
 from checkpointing.steps import Feed
-from graph.advance import Advance, Compiled, Pass
+from graph.accepting import Accepting, Compiled
+from graph.advance import Advance, Pass
 from graph.backoff import Backoff
 from graph.caps import controlled
 from graph.checks import check_builder
@@ -61,8 +62,9 @@ def durable(
     else:
         check_builder(builder)
         compiled = builder.compile(checkpointer=journal.saver, name=name)
+    accepting = Accepting(compiled, journal, name or "", turns)
     return DurableGraph(
-        compiled, journal, Advance(compiled, journal, name or "", attempts, turns, backoff or Backoff(), caps or Caps())
+        compiled, journal, Advance(compiled, journal, attempts, accepting, backoff or Backoff(), caps or Caps())
     )
 
 
@@ -161,7 +163,12 @@ class DurableGraph:
     @property
     def name(self) -> str:
         """What the graph is called; empty if it has no name."""
-        return self._advance.name
+        return self._advance.accepting.name
+
+    @property
+    def caps(self) -> Caps:
+        """What its runs may take over their life."""
+        return self._advance.caps
 
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         """Return LangGraph's snapshot of the thread."""

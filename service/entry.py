@@ -6,7 +6,7 @@ The settings are read when the server imports this module, so a wrong one stops 
 
 from __future__ import annotations
 
-from graph.advance import Compiled
+from graph.accepting import Compiled
 from service.agent_server import AgentServer
 from service.door import make_auth
 from service.settings import load_settings

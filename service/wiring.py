@@ -15,7 +15,7 @@ from checkpointing.errors import JournalUnusable
 from checkpointing.journal import look_at
 from checkpointing.standing import Standing
 from graph import DurableGraph
-from graph.advance import Compiled
+from graph.accepting import Compiled
 from graph.claims import claims_graph, raw_claims_graph
 from nodes.claims import Outside
 from service.settings import Settings

@@ -113,7 +113,7 @@ def _carried_on(graph: DurableGraph, journal: Journal, seen: Run, control: objec
     except Refused as refused:
         journal.runs.postpone(seen, wait=LEFT_ALONE, error=one_line(refused))
         return "refused", one_line(refused)
-    except Exception as error:  # noqa: BLE001  # a node's own error, say: the run's row has it, and when its next attempt is due
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # a node's own, say: the run's row has it, and when its next attempt is due
         said = one_line(error)
     run = journal.runs.get(seen.thread_id)
     if run.due_at == seen.due_at:

@@ -170,7 +170,7 @@ def test_a_router_that_raises_after_its_node_is_not_taken_for_an_end(journal: Jo
 
 def test_a_worker_that_dies_costs_one_attempt_and_its_lease_expires(journal: Journal, clock: MovingClock) -> None:
     graph = single(lambda state: {"rounds": 1}, journal)
-    journal.runs.admit(graph._advance._admission({}, "claim-0042", None, ""))
+    journal.runs.admit(graph._advance.accepting._admission({}, "claim-0042", None, ""))
     dead = journal.leases.take(thread_lease("claim-0042"))
     journal.runs.start(dead, "claim-0042", head="")
     with pytest.raises(RunBusy, match="30000 ms"):

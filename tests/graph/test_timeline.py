@@ -55,7 +55,7 @@ def graph(journal: Journal, tmp_path: Path) -> DurableGraph:
 
 
 def test_a_run_that_has_not_started_has_no_steps(graph: DurableGraph, journal: Journal) -> None:
-    journal.runs.admit(graph._advance._admission({}, "t", None, ""))
+    journal.runs.admit(graph._advance.accepting._admission({}, "t", None, ""))
 
     assert timeline(graph, "t").steps == ()
     with pytest.raises(UnknownThread):

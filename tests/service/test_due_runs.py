@@ -164,6 +164,23 @@ def test_a_run_that_fails_waits_twice_as_long_each_time(journal: Journal, clock:
     assert looked_at(graph).outcome == "dead"
 
 
+def test_a_node_that_ends_its_process_uses_up_its_attempts(journal: Journal, clock: MovingClock) -> None:
+    """`sys.exit` in a node, by argparse say, is no caller who left: given back, the attempt would be made again for ever."""
+
+    def leaves(state: State) -> dict[str, Any]:
+        raise SystemExit("usage: ...")
+
+    graph = one_node(journal, leaves)
+    graph.submit({}, thread(THREAD))
+    outcomes = []
+    for _ in range(ATTEMPTS):
+        clock.move(timedelta(hours=1))
+        outcomes.append(looked_at(graph).outcome)
+
+    assert outcomes == ["admitted"] * (ATTEMPTS - 1) + ["dead"]
+    assert journal.runs.get(THREAD).error == "SystemExit: usage: ..."
+
+
 def test_runs_that_failed_together_do_not_come_back_together() -> None:
     waits = {Backoff().wait(3) for _ in range(100)}
 
