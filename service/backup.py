@@ -35,14 +35,26 @@ def copy_sqlite(journal: Path, into: Path) -> datetime:
         raise CopyInTheWay(f"{into} exists; give the copy a name of its own")
     if not into.parent.is_dir():
         raise JournalUnusable(f"cannot write {into}: there is no folder {into.parent}")
-    part = into.with_name(f"{into.name}.part")
-    part.unlink(missing_ok=True)
+    part = into.with_name(f"{into.name}.{os.getpid()}.part")  # two at once have one each
     made_at = datetime.now(UTC)
-    _copy(journal, part)
-    with part.open("rb") as written:
-        os.fsync(written.fileno())
-    part.rename(into)
+    try:
+        _copy(journal, part)
+        _on_disk(part)
+        os.link(part, into)  # unlike a rename, it never takes the place of a file that came meanwhile
+        _on_disk(into.parent)
+    except FileExistsError as faster:
+        raise CopyInTheWay(f"{into} came meanwhile; give the copy a name of its own") from faster
+    finally:
+        part.unlink(missing_ok=True)
     return made_at
+
+
+def _on_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _copy(journal: Path, part: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from checkpointing import Journal, open_journal
 from checkpointing.errors import UnknownThread
 from graph import thread
+from service import backup
 from tests.service.conftest import Cli, environment, in_process
 from tests.support.copies import file_of
 from tests.support.processes import start, until
@@ -85,14 +86,32 @@ def test_the_file_alone_lacks_what_was_committed_last(opened: Callable[..., Jour
 
 def test_an_earlier_copy_is_never_written_over(cli: Cli, opened: Callable[..., Journal], tmp_path: Path) -> None:
     opened()
-    (tmp_path / "copy.db.part").write_text("left by one that was killed")
     said = cli("backup", "copy.db").stdout
     before = (tmp_path / "copy.db").read_bytes()
 
     assert "counterfoil reconcile --restored --since " in said
     assert "exists; give the copy a name of its own" in cli("backup", "copy.db", code=2).line
     assert (tmp_path / "copy.db").read_bytes() == before
-    assert not (tmp_path / "copy.db.part").exists()
+    assert list(tmp_path.glob("*.part")) == []
+
+
+def test_a_file_that_comes_while_it_is_copied_is_not_written_over(
+    opened: Callable[..., Journal], url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened()
+    into = tmp_path / "copy.db"
+    original = backup._copy
+
+    def meanwhile(journal: Path, part: Path) -> None:
+        original(journal, part)
+        into.write_text("somebody else's")
+
+    monkeypatch.setattr(backup, "_copy", meanwhile)
+    with pytest.raises(backup.CopyInTheWay, match="came meanwhile"):
+        backup.copy_sqlite(file_of(url), into)
+
+    assert into.read_text() == "somebody else's"
+    assert list(tmp_path.glob("*.part")) == []
 
 
 def test_what_cannot_be_copied_is_said_and_leaves_nothing(cli: Cli, url: str, tmp_path: Path) -> None:
