@@ -14,7 +14,7 @@ from __future__ import annotations
 from checkpointing.admissions import Run, run_from
 from checkpointing.audit import append
 from checkpointing.covering import audit, withdraw_pending
-from checkpointing.dispatch import enqueue
+from checkpointing.dispatch import WOKEN, enqueue
 from checkpointing.errors import InputRefused, Refused, RunDiscarded, UnknownThread
 from checkpointing.principals import named
 from checkpointing.store import Store, Tx
@@ -52,7 +52,7 @@ def redrive(store: Store, thread_id: str, *, principal: str, reason: str) -> Run
         if row is None:
             raise _refused(_existing(tx, thread_id), "redriven")
         run = run_from(row)
-        enqueue(tx, thread_id, graph=run.graph)
+        enqueue(tx, thread_id, graph=run.graph, priority=WOKEN)
         append(tx, thread_id, "run.redrive", actor=principal, subject=thread_id, reason=storable(reason))
         return run
 

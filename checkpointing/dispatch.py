@@ -5,6 +5,8 @@ Telling the workers that a thread is to be advanced, in the transaction that mad
 a job of Procrastinate goes with it, which wakes a worker at once. The job says "advance thread T" and nothing more, so it may come twice, late or
 never: twice meets the lease, and one that never comes is made up for by the sweep, which looks at `due_ms`.
 
+Jobs are locked after runs and before heads of the audit, and several of them in the order of their threads.
+
 One thread has one job waiting (`queueing_lock`): another one for the same thread only brings it forward. It never has Procrastinate's `lock`, which
 a dead worker's job would hold for ever.
 """
@@ -26,18 +28,22 @@ WOKEN, BEGUN, SUBMITTED = 10, 5, 0
 ENQUEUE = """
 insert into procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args, scheduled_at)
 values (:queue, :task, :priority, :thread_id, cast(:arguments as jsonb),
-    case when :delay_ms > 0 then now() + :delay_ms * interval '1 millisecond' end)
-on conflict (queueing_lock) where status = 'todo' do update set scheduled_at = excluded.scheduled_at
-where procrastinate_jobs.scheduled_at > coalesce(excluded.scheduled_at, now())
+    case when :delay_ms > 0 then clock_timestamp() + :delay_ms * interval '1 millisecond' end)
+on conflict (queueing_lock) where status = 'todo' do update set
+    scheduled_at = case when procrastinate_jobs.scheduled_at > coalesce(excluded.scheduled_at, now()) then excluded.scheduled_at
+        else procrastinate_jobs.scheduled_at end,
+    priority = greatest(procrastinate_jobs.priority, excluded.priority)
+where procrastinate_jobs.scheduled_at > coalesce(excluded.scheduled_at, now()) or procrastinate_jobs.priority < excluded.priority
 """
 ENQUEUE_DUE = """
 insert into procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args)
-select :queue, :task, :priority, runs.thread_id, jsonb_build_object('thread_id', runs.thread_id)
-from runs left join leases on leases.name = 'thread:' || runs.thread_id
-where runs.graph = :graph and runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :until)
-    and not exists (select 1 from procrastinate_jobs job
-        where job.queueing_lock = runs.thread_id and job.status = 'todo' and coalesce(job.scheduled_at, now()) <= now())
-order by runs.due_ms, runs.thread_id limit :limit
+select :queue, :task, :priority, thread_id, jsonb_build_object('thread_id', thread_id) from (
+    select runs.thread_id from runs left join leases on leases.name = 'thread:' || runs.thread_id
+    where runs.graph = :graph and runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :until)
+        and not exists (select 1 from procrastinate_jobs job
+            where job.queueing_lock = runs.thread_id and job.status = 'todo' and coalesce(job.scheduled_at, now()) <= now())
+    order by runs.due_ms limit :limit) as due
+order by thread_id
 on conflict (queueing_lock) where status = 'todo' do update set scheduled_at = null
 returning id
 """
@@ -54,7 +60,7 @@ def enqueue_due(tx: Tx, *, graph: str, limit: int) -> int:
     """Give each due run of the graph that nobody holds and that has no job one, up to *limit*, as part of *tx*; return how many."""
     # The time is a value here: Postgres looks nothing up in an index by its own clock, which moves while it reads.
     values = {"graph": graph, "until": tx.now_ms(), "limit": limit}
-    return len(tx.all(ENQUEUE_DUE, queue=queue_of(graph), task=TASK, priority=WOKEN, **values))
+    return len(tx.all(ENQUEUE_DUE, queue=queue_of(graph), task=TASK, priority=BEGUN, **values))
 
 
 def enqueue(tx: Tx, thread_id: str, *, graph: str, delay_ms: int = 0, priority: int = SUBMITTED) -> None:

@@ -12,12 +12,12 @@ from datetime import timedelta
 from checkpointing.store import Store, Tx
 
 READY = """
-select runs.graph, count(*) as ready, :now - min(runs.due_ms) as lag_ms
+select runs.graph, count(*) as ready, :until - min(runs.due_ms) as lag_ms
 from runs left join leases on leases.name = 'thread:' || runs.thread_id
-where runs.due_ms <= :now and (leases.owner is null or leases.expires_ms <= :now)
+where runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :until)
 group by runs.graph order by runs.graph
 """
-LATER = "select count(*) as later from runs where due_ms > :now and state = 'admitted'"
+LATER = "select count(*) as later from runs where state = 'admitted' and due_ms > :now"
 HELD = "select count(*) as held from leases where owner is not null and expires_ms > :now and name like 'thread:%'"
 JOBS = "select cast(status as text) as status, count(*) as jobs from procrastinate_jobs group by status order by status"
 WORKERS = "select count(*) as workers from procrastinate_workers where last_heartbeat > now() - interval '30 seconds'"
@@ -46,7 +46,7 @@ class Queue:
 
     Attributes:
         graphs: Those for which something is ready, by name.
-        later: Runs that failed and are left alone for a while.
+        later: Runs that workers leave alone for a while: they failed, or their caller runs them.
         held: Threads that somebody holds now.
         jobs: The queue's jobs by status; empty on SQLite, which has none.
         workers: Workers that were alive within the last half minute; `None` on SQLite, where nobody is counted.
@@ -74,7 +74,7 @@ def queue(store: Store) -> Queue:
     with store.reading() as tx:
         graphs = tuple(
             GraphQueue(str(row["graph"]), int(row["ready"]), timedelta(milliseconds=int(row["lag_ms"])))
-            for row in tx.all(READY)
+            for row in tx.all(READY, until=tx.now_ms())
         )
         jobs = {str(row["status"]): int(row["jobs"]) for row in tx.all(JOBS)} if tx.dialect.dispatches else {}
         return Queue(

@@ -41,6 +41,6 @@ def submitters(tx: Tx, thread_id: str) -> set[str]:
 
 def _enqueue(tx: Tx, woken: list[Row]) -> set[str]:
     """Have workers carry the woken runs on, and return their threads."""
-    for row in woken:
+    for row in sorted(woken, key=lambda row: str(row["thread_id"])):
         enqueue(tx, row["thread_id"], graph=row["graph"], priority=WOKEN)
     return {str(row["thread_id"]) for row in woken}

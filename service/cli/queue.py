@@ -29,7 +29,8 @@ def queue_command(
     Show what waits for the workers, and for how long the first has been waiting.
 
     Ready is a run that was submitted, decided, left behind or is overdue, and that nobody holds. The lag is how long the first of them has
-    been ready: if it grows, start more workers. A run that failed is left alone for a while before its next attempt.
+    been ready: if it grows, start more workers. Held is what a worker, or a caller, is carrying on. A run that failed is left alone for a while
+    before its next attempt.
 
     Example: counterfoil queue --watch 2
     """
@@ -61,7 +62,7 @@ def document(found: Queue) -> dict[str, Any]:
 def told(found: Queue) -> str:
     """Return the queue in one line."""
     lag = f", the first for {duration(found.lag)}" if found.ready else ""
-    parts = [f"{found.ready} ready{lag}", f"{found.held} held by workers", f"{found.later} left alone after a failure"]
+    parts = [f"{found.ready} ready{lag}", f"{found.held} held", f"{found.later} left alone for a while"]
     if found.workers is not None:
         parts.append(f"{found.workers} workers alive")
     return "; ".join(parts)

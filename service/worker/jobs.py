@@ -29,6 +29,7 @@ from procrastinate.jobs import Status
 
 from checkpointing import Journal
 from checkpointing.dispatch import TASK, queue_of
+from checkpointing.errors import StoreUnreachable
 from checkpointing.postgres import PostgresEngine
 from service.worker.draining import Draining
 
@@ -38,6 +39,8 @@ SWEEP = "counterfoil.sweep"
 PRUNE = "counterfoil.prune"
 KEPT_HOURS = 168
 """How long the jobs of killed workers stay to be looked at."""
+NO_THREAD = "\x1f"
+"""What no thread's id has: the locks of these jobs are none of a thread's."""
 SWEEP_FIRST = 100
 """The sweep's priority: before everything that waits."""
 AGAIN_S = 1.0
@@ -47,6 +50,7 @@ FAREWELL_S = 3.0
 """How long the queue has for what it writes at its end, in seconds: nothing is lost where it cannot."""
 AWAY = (ConnectorException, psycopg.Error)
 """What Procrastinate raises where the database does not answer: its own error, and here and there its driver's."""
+NO_ANSWER = (ConnectorException, psycopg.OperationalError, psycopg.InterfaceError, StoreUnreachable)
 CONNECTIONS = 4
 """Of the queue itself, beside the journal's own, at most; one more listens, where no proxy stands between."""
 
@@ -150,20 +154,25 @@ class _Queue:
             await self._advance(thread_id)
 
         async def sweep(timestamp: int, graph: str) -> None:  # noqa: ARG001  # Procrastinate gives it
-            await self._sweep(app, graph)
+            try:
+                await self._sweep(app, graph)
+            except Exception as error:
+                if not isinstance(error, NO_ANSWER):  # of that the queue itself tells
+                    log.exception("sweep_failed", graph=graph)
+                raise
 
         task = app.task(name=SWEEP)(sweep)
         for graph in self.graphs:
             options: dict[str, Any] = {
                 "queue": queue_of(graph),
-                "queueing_lock": f"sweep {queue_of(graph)}",
+                "queueing_lock": f"{NO_THREAD}sweep {queue_of(graph)}",
                 "priority": SWEEP_FIRST,
                 "task_kwargs": {"graph": graph},
             }
             app.periodic(cron=f"* * * * * */{self.rhythm.sweep}", periodic_id=queue_of(graph), **options)(task)
 
         @app.periodic(cron="17 * * * *", periodic_id="prune")
-        @app.task(name=PRUNE, queue=queue_of(self.graphs[0]), queueing_lock="prune", priority=SWEEP_FIRST)
+        @app.task(name=PRUNE, queue=queue_of(self.graphs[0]), queueing_lock=f"{NO_THREAD}prune", priority=SWEEP_FIRST)
         async def prune(timestamp: int) -> None:  # noqa: ARG001  # Procrastinate gives it
             await app.job_manager.delete_old_jobs(
                 KEPT_HOURS, include_failed=True, include_cancelled=True, include_aborted=True

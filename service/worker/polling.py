@@ -9,11 +9,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+
+import structlog
 
 from checkpointing import Journal
 from checkpointing.errors import StoreUnreachable
+from graph.advance import one_line
 from service.worker.draining import Draining
+
+log = structlog.get_logger("counterfoil.worker")
 
 AHEAD = 4
 """How many due runs are looked at for each free place, so that workers side by side seldom meet at one."""
@@ -43,9 +47,11 @@ def poll(
 
 def _due(journal: Journal, graphs: Sequence[str], under_way: dict[str, Future[object]], *, free: int) -> list[str]:
     found: list[str] = []
-    with suppress(StoreUnreachable):  # the next look finds it
+    try:
         for graph in graphs:
             found += journal.runs.due(graph, limit=AHEAD * free + len(under_way)) if free else []
+    except StoreUnreachable as away:  # the next look finds it
+        log.warning("journal_away", error=one_line(away))
     due = [thread_id for thread_id in found if thread_id not in under_way]
     random.shuffle(due)
     return due[:free]

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.graph import START, StateGraph
 from procrastinate import App, PsycopgConnector
+from structlog.testing import capture_logs
 
 from checkpointing import Journal, open_journal
+from checkpointing.admissions import Admission
 from checkpointing.dispatch import TASK, queue_of
 from checkpointing.postgres import PostgresEngine
 from graph import DurableGraph, DurableState, durable, thread
-from service.worker import Draining
+from service.worker import Draining, work
 from service.worker.jobs import _Queue
 from tests.support.bank import Bank
 from tests.support.points import at_point
@@ -152,6 +156,62 @@ def test_a_lost_job_is_found_by_the_sweep(url: str, journal: Journal, graph: Dur
         change_jobs(journal, "delete from procrastinate_jobs where status = 'todo' and queueing_lock = 'claim-0042'")
         becomes(journal, "done")
     assert len(Bank(tmp_path / "bank").calls) == 1
+
+
+def test_no_threads_job_is_in_the_sweeps_way(url: str, journal: Journal, graph: DurableGraph, tmp_path: Path) -> None:
+    """A thread may be called as the sweep's lock would be; its job, which waits where no worker looks, must not keep the sweep away."""
+    change_jobs(
+        journal, BY_HAND, queue="graph:none", task=TASK, lock=f"sweep {queue_of('')}", thread_id=f"sweep {queue_of('')}"
+    )
+    submit(graph)
+    change_jobs(journal, "delete from procrastinate_jobs where queueing_lock = :lock", lock=THREAD)
+
+    with a_worker(works, url, tmp_path):
+        becomes(journal, "parked")
+
+
+def test_a_sweep_that_fails_is_heard(
+    url: str, journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column that is missing, say: nobody would know that runs of killed workers are not found any more."""
+    change_jobs(journal, "alter table runs rename column due_ms to due")
+    draining = Draining()
+    with capture_logs() as heard:
+        working = threading.Thread(
+            target=lambda: work([small_claim(journal, tmp_path)], draining=draining, rhythm=RHYTHM)
+        )
+        working.start()
+        try:
+            until(lambda: True if any(one["event"] == "sweep_failed" for one in heard) else None)
+        finally:
+            draining.ask()
+            working.join()
+
+
+def test_a_retry_is_not_woken_before_it_is_due(journal: Journal) -> None:
+    """A job that fires too early is for nothing, and the run would wait for a sweep."""
+    for number in range(20):
+        thread_id = f"errand-{number}"
+        journal.runs.admit(Admission(thread_id, "json", b"{}", "digest", "", None, "", takes_turns=False), queued=False)
+        lease = journal.leases.take(f"thread:{thread_id}")
+        journal.runs.start(lease, thread_id, head="")
+        journal.runs.stand_by(lease, thread_id, error="late", refund=False, wait=timedelta(milliseconds=250))
+        [job] = [one for one in jobs(journal) if one["queueing_lock"] == thread_id]
+        due_at = journal.runs.get(thread_id).due_at
+
+        assert due_at is not None
+        assert job["scheduled_at"] >= due_at
+
+
+def test_a_redrive_goes_before_what_was_submitted(journal: Journal, graph: DurableGraph) -> None:
+    submit(graph)
+    change_jobs(journal, "update runs set state = 'dead'")
+    change_jobs(journal, "delete from procrastinate_jobs")
+    submit(graph, "claim-0043")
+    journal.runs.redrive(THREAD, principal="operator-3")
+
+    priorities = change_jobs(journal, "select queueing_lock, priority from procrastinate_jobs order by priority desc")
+    assert [one["queueing_lock"] for one in priorities] == [THREAD, "claim-0043"]
 
 
 def test_a_sweep_gives_one_job_to_what_is_due_and_none_to_what_is_not(journal: Journal, graph: DurableGraph) -> None:
