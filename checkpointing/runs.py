@@ -20,12 +20,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from checkpointing import dead_letters
+from checkpointing import dead_letters, due
 from checkpointing.admissions import Admission, Run, RunState, Standpoint, run_from
 from checkpointing.audit import append
 from checkpointing.budget import Taken, taken
 from checkpointing.clock import duration_ms, to_ms
 from checkpointing.dispatch import BEGUN, enqueue, enqueue_due, forget
+from checkpointing.due import NEXT_END
 from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThread
 from checkpointing.leases import Lease, check_fence, give_back
 from checkpointing.principals import named
@@ -62,17 +63,10 @@ update runs set state = 'running', reason = null, waits_for = null, updated_ms =
 where thread_id = :thread_id and state in ('admitted', 'running', 'parked')
 returning *
 """
-NEXT_END = """
-(select min(at_ms) from (select expires_ms as at_ms from approvals where thread_id = :thread_id and state = 'pending'
-    union all select cast(:until_ms as bigint)) as ends)
-"""
 PARK = """
 update runs set state = 'parked', reason = :reason, waits_for = :waits_for, error = null, attempts = attempts - 1, updated_ms = :now,
     due_ms = {next_end}
 where thread_id = :thread_id and state = 'running' returning *
-""".replace("{next_end}", NEXT_END)
-WAIT_ON = """
-update runs set due_ms = {next_end} where thread_id = :thread_id and state = 'parked' and due_ms <= :now
 """.replace("{next_end}", NEXT_END)
 FINISH = """
 update runs set state = 'done', reason = null, error = null, attempts = 0, tries = 0, updated_ms = :now, due_ms = null
@@ -92,15 +86,6 @@ where thread_id = :thread_id and state = 'running' and exists
     (select 1 from audit where audit.thread_id = runs.thread_id and audit.event = 'run.start' and audit.actor = :owner)
 returning *
 """
-DUE = """
-select thread_id, due_ms from runs left join leases on leases.name = 'thread:' || runs.thread_id
-where runs.graph = :graph and runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :until)
-order by runs.due_ms limit :limit
-"""
-POSTPONE = """
-update runs set error = coalesce(:error, error), due_ms = :now + :delay_ms
-where thread_id = :thread_id and state = :state and due_ms = :seen_ms and due_ms <= :now
-"""
 OWN_MS = 5_000
 """How long workers leave a run alone that was admitted by a caller who means to run it, in milliseconds."""
 
@@ -116,7 +101,8 @@ class Runs:
         """
         Make sure the thread has a run for this input, and return it in whatever state it is.
 
-        A run that is *queued* is the workers' at once; else whoever admits it means to run it, and workers leave it alone for `OWN_MS`. A crash after the commit leaves an admitted run that anybody may advance; admitting the same input again changes nothing.
+        A run that is *queued* is the workers' at once; else whoever admits it means to run it, and workers leave it alone for `OWN_MS`.
+        A crash after the commit leaves an admitted run that anybody may advance; admitting the same input again changes nothing.
 
         Raises:
             InputChanged: the thread, or this very submission of it, has other input.
@@ -286,9 +272,9 @@ class Runs:
         """
         Leave the run to whoever advances it next and give the lease back; *refund* gives the attempt back too.
 
-        A *head* other than at the start is a checkpoint that this attempt got to, and it is the first one there.
-        Workers leave it alone until *wait* is over, or for good where there is none: then only a caller carries it on. A run that this lease did not start is left as it is: the answer to the start may have
-        been lost, or the start itself.
+        A *head* other than at the start is a checkpoint that this attempt got to, and it is the first one there. Workers leave the run alone
+        until *wait* is over, or for good where there is none: then only a caller carries it on. A run that this lease did not start is left as
+        it is: the answer to the start may have been lost, or the start itself.
         """
         delay_ms = None if wait is None else duration_ms(wait)
         with self.store.transaction("run.stand_by") as tx:
@@ -303,14 +289,8 @@ class Runs:
             give_back(tx, lease)
 
     def due(self, graph: str, *, limit: int) -> tuple[str, ...]:
-        """
-        Return up to *limit* threads of the graph of this name that somebody is to look at now, and whom nobody holds; the longest due first.
-
-        They are ready, or their worker is gone, or something on them is overdue. Reads the index of what is due and nothing else.
-        """
-        with self.store.reading() as tx:
-            found = tx.all(DUE, graph=graph, until=tx.now_ms(), limit=limit)
-        return tuple(str(row["thread_id"]) for row in found)
+        """Return up to *limit* threads that somebody is to look at now, and whom nobody holds; see `due.due`."""
+        return due.due(self.store, graph, limit=limit)
 
     def enqueue_due(self, graph: str, *, limit: int = 1000) -> int:
         """Have the queue's workers carry on what is due and has no job, and return how many runs that were; see `due`."""
@@ -318,21 +298,16 @@ class Runs:
             return enqueue_due(tx, graph=graph, limit=limit)
 
     def postpone(self, seen: Run, *, wait: timedelta, error: str | None = None) -> None:
-        """
-        Have workers leave a run alone that is due and that they could do nothing for; *error* says why, where there is one.
-
-        A run that is due since another moment than when it was *seen* is left as it is: something was done for it, or came for it meanwhile.
-        """
-        if seen.due_at is None:
-            return
-        values = {"state": seen.state, "seen_ms": to_ms(seen.due_at), "error": error, "delay_ms": duration_ms(wait)}
-        with self.store.transaction("run.postpone") as tx:
-            tx.all(POSTPONE, thread_id=seen.thread_id, **values)
+        """Have workers leave a run alone that they could do nothing for; see `due.postpone`."""
+        due.postpone(self.store, seen, wait=wait, error=error)
 
     def wait_on(self, thread_id: str, *, until: datetime | None) -> None:
-        """Have a parked run that was due for nothing, because its time was prolonged meanwhile, looked at when something on it ends: *until* is its own end."""
-        with self.store.transaction("run.postpone") as tx:
-            tx.all(WAIT_ON, thread_id=thread_id, until_ms=None if until is None else to_ms(until))
+        """Have a parked run that was due for nothing looked at when something on it ends; see `due.wait_on`."""
+        due.wait_on(self.store, thread_id, until=until)
+
+    def hasten(self, graph: str, *, age: timedelta) -> int:
+        """Have every parked run of the graph looked at no later than when it reaches *age*; see `due.hasten`."""
+        return due.hasten(self.store, graph, age=age)
 
     def dead(self, *, reason: str | None = None, after: str = "", limit: int = 1000) -> tuple[Run, ...]:
         """Return up to *limit* dead letters that nobody gave up, of one *reason* or of all, in order of their thread ids, from the one after *after*."""

@@ -21,6 +21,7 @@ alter table effects add column tokens bigint not null default 0;
 alter table effects add column spent_money bigint;
 alter table effects add column spent_tokens bigint;
 alter table effects add column repeatable bigint not null default 0;
+update effects set spent_money = 0 where state = 'settled' and outcome like '{"declined":%';
 alter table effect_generations add column spent_money bigint not null default 0;
 alter table effect_generations add column spent_tokens bigint not null default 0;
 

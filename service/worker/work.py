@@ -55,7 +55,14 @@ def work(
     tell, end = told or logged, draining or Draining()
 
     def carry_on(thread_id: str) -> None:
-        tell(advance(by_name, journal, thread_id, end))
+        try:
+            tell(advance(by_name, journal, thread_id, end))
+        except BaseException:  # nobody else hears of it in this thread: a fault of ours, or of who is told
+            log.exception("advance_failed", thread=thread_id)
+
+    for graph in graphs:
+        if graph.caps.age is not None:
+            journal.runs.hasten(graph.name, age=graph.caps.age)
 
     if isinstance(engine := journal.store.engine, PostgresEngine):
         process = partial(process_jobs, engine=engine, rhythm=rhythm or Rhythm())

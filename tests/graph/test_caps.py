@@ -17,12 +17,13 @@ from checkpointing import Journal, Run
 from checkpointing.errors import CapReached, EffectInDoubt, GraphRefused, RunDead
 from graph import Caps, DurableGraph, DurableState, approve, durable, thread
 from nodes import approval_node, effect_node
-from service.worker import Draining
-from service.worker.advancing import advance
+from service.worker import Draining, work
+from service.worker.advancing import Advanced, advance
 from tests.support.bank import Bank
 from tests.support.clock import MovingClock
 from tests.support.processes import finish, killed, start
 from tests.support.rounds import THREAD, Rounds, looping, rounds_process
+from tests.support.workers import RHYTHM
 from tools import Receiver, effect
 
 ADJUSTER = thread("claim-0042", principal="adjuster-17")
@@ -252,6 +253,36 @@ def test_a_worker_ends_a_parked_run_whose_time_is_over_and_one_that_goes_round(
     clock.move(HOUR)
     said = advance(graphs, journal, "claim-0042", worker)
     assert (said.outcome, "cap_age" in (said.said or "")) == ("dead", True)
+
+
+def test_a_worker_ends_a_run_that_parked_before_it_was_given_a_cap_on_its_age(
+    journal: Journal, clock: MovingClock, tmp_path: Path
+) -> None:
+    asking(journal, tmp_path).invoke({"claim_id": "0042"}, THREAD)
+    before = run_of(journal).due_at
+    clock.move(2 * HOUR)
+    ended: list[Advanced] = []
+    draining = Draining()
+
+    def told(one: Advanced) -> None:
+        ended.append(one)
+        draining.ask()
+
+    work([asking(journal, tmp_path, caps=Caps(age=HOUR))], draining=draining, told=told, rhythm=RHYTHM)
+
+    assert before is None
+    assert [one.outcome for one in ended] == ["dead"]
+    assert run_of(journal).reason == "cap_age"
+
+
+def test_a_parked_run_that_is_due_before_its_cap_is_not_hastened(
+    journal: Journal, clock: MovingClock, tmp_path: Path
+) -> None:
+    asking(journal, tmp_path, ttl=HOUR).invoke({"claim_id": "0042"}, THREAD)
+
+    assert journal.runs.hasten("", age=2 * HOUR) == 0
+    assert journal.runs.hasten("", age=HOUR / 2) == 1
+    assert run_of(journal).due_at == run_of(journal).admitted_at + HOUR / 2
 
 
 @pytest.mark.parametrize(("caps", "due_in"), [(Caps(age=3 * HOUR), 3 * HOUR), (Caps(), None)], ids=["raised", "gone"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutations.catalogue.places import (
+    ACCEPTING,
     ADVANCE,
     ATTACK,
     DEAD,
@@ -125,7 +126,7 @@ ONE_RUN = (
     ),
     Mutation(
         "the nodes of a parked run are there",
-        ADVANCE,
+        ACCEPTING,
         "            check_nodes_exist(self.compiled, config)\n",
         "            pass\n",
         (LIFE + "test_a_run_parked_at_a_node_that_is_gone_is_refused_and_untouched",),
@@ -133,7 +134,7 @@ ONE_RUN = (
     ),
     Mutation(
         "the turn is the run's",
-        ADVANCE,
+        ACCEPTING,
         "        check_turn(head, thread_id, turn=run.turn, started=run.head is not None)\n",
         "",
         (ATTACK + "test_a_forged_turn_is_refused",),
@@ -141,7 +142,7 @@ ONE_RUN = (
     ),
     Mutation(
         "the head is looked at as it was written",
-        ADVANCE,
+        ACCEPTING,
         "        head = self.journal.saver.get_tuple(config)\n",
         "        head = self.compiled.get_state(config) and self.journal.saver.get_tuple(config)\n",
         (DEAD + "test_what_no_reducer_takes_ends_as_a_dead_letter",),
@@ -149,7 +150,7 @@ ONE_RUN = (
     ),
     Mutation(
         "a graph carries its own runs",
-        ADVANCE,
+        ACCEPTING,
         "if run.graph != self.name:",
         "if run is None:",
         (ATTACK + "test_a_named_graph_carries_its_own_runs_only",),
