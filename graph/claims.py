@@ -18,6 +18,8 @@ from nodes import claims as steps
 from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimInput, ClaimState, Outside
 
 NAME = "claims"
+ATTEMPTS = 10
+"""Starts at one and the same step: with the workers' waits between them they outlast some minutes without the claims system."""
 
 
 def claims_graph(
@@ -32,7 +34,7 @@ def claims_graph(
         ttl: how long an adjuster has.
         caps: what one claim may take.
     """
-    return durable(claims_builder(journal, outside, ttl=ttl), journal, name=NAME, caps=caps)
+    return durable(claims_builder(journal, outside, ttl=ttl), journal, name=NAME, caps=caps, attempts=ATTEMPTS)
 
 
 def raw_claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL) -> Compiled:

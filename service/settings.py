@@ -9,17 +9,19 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from checkpointing.budget import LARGEST, Caps
 from checkpointing.errors import Refused
 from service.setting_names import PREFIX, unknown_names
 
+SCHEMA_NAME = re.compile("[a-z_][a-z0-9_]{0,62}")
 TOKEN_DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -50,9 +52,7 @@ class Settings(BaseSettings):
 
     url: SecretStr = SecretStr("sqlite:///counterfoil.db")
     # Pydantic's models have a `schema` already.
-    schema_name: str | None = Field(
-        default=None, validation_alias=f"{PREFIX}SCHEMA", pattern="^([a-z_][a-z0-9_]{0,62})?$"
-    )
+    schema_name: str | None = Field(default=None, validation_alias=f"{PREFIX}SCHEMA")
     connections: int = Field(default=16, ge=2, le=1000)
     artefacts: str | None = None
     lease_seconds: float = Field(default=30, ge=0.1, allow_inf_nan=False)
@@ -95,11 +95,30 @@ class Settings(BaseSettings):
         """Take an empty value for no cap."""
         return None if given == "" else given
 
+    @model_validator(mode="after")
+    def _time_to_decide(self) -> Self:
+        """Refuse a cap on age that ends a claim before its adjuster's time is over."""
+        if self.cap_days is not None and self.cap_days * 24 <= self.approval_hours:
+            raise ValueError(
+                f"{PREFIX}CAP_DAYS ends a claim before {PREFIX}APPROVAL_HOURS are over; make it longer, or empty for no cap"
+            )
+        return self
+
     @field_validator("artefacts", "model", "schema_name")
     @classmethod
     def _or_none(cls, given: str | None) -> str | None:
         """Take an empty value for none, as `.env.example` has it."""
         return given or None
+
+    @field_validator("schema_name")
+    @classmethod
+    def _plain_name(cls, given: str | None) -> str | None:
+        """Refuse a name that would have to be quoted."""
+        if given is not None and not SCHEMA_NAME.fullmatch(given):
+            raise ValueError(
+                "a name of lower-case letters, digits and _, that begins with no digit, of at most 63 characters"
+            )
+        return given
 
     @field_validator("stripe_url", "mail_url", "claims_url")
     @classmethod

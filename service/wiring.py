@@ -87,7 +87,8 @@ def serve(settings: Settings) -> Served:
 def looked_at(settings: Settings) -> tuple[Standing, Standing]:
     """Return how far the journal's tables are and how far this code would bring them; nothing is made, not even a file; errors as `opened`."""
     url = settings.url.get_secret_value()
-    _check_there(settings, url)
+    if sqlite_file(url):
+        _check_there(settings, url)
     return look_at(url, schema=settings.schema_name)
 
 
@@ -135,7 +136,9 @@ def _open(settings: Settings) -> Journal:
 
 
 def _check_there(settings: Settings, url: str) -> None:
-    if (file := sqlite_file(url)) and not file.exists():
+    file = sqlite_file(url)
+    missing = not file.exists() if file else look_at(url, schema=settings.schema_name)[0] == Standing()
+    if missing:
         raise JournalMissing(
             f"no journal at {settings.place}: counterfoil submit makes one; COUNTERFOIL_URL or --url says where it is"
         )

@@ -199,7 +199,7 @@ def _decide(
             raise
         if not as_json:
             _say_recorded(app, approval_id)
-        report(app, approval.thread_id, as_json=as_json)
+        report(app, approval.thread_id, as_json=as_json, detached=detach)
 
 
 def _leave(withdrawn: Approval, *, as_json: bool) -> None:

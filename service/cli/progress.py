@@ -76,14 +76,17 @@ def advance_when_free(app: App, thread_id: str, *, wait_s: float) -> None:
         time.sleep(max(0.0, min(POLL_S, deadline - time.monotonic())))
 
 
-def report(app: App, thread_id: str, *, as_json: bool) -> None:
-    """Say on stdout how the run stands and what to do next."""
+def report(app: App, thread_id: str, *, as_json: bool, detached: bool = False) -> None:
+    """Say on stdout how the run stands and what to do next; a run that was *detached* is the workers'."""
     run, at = app.journal.runs.get(thread_id), situation(app.journal, thread_id)
     if as_json:
         print_json(run_document(run, at))
         return
     console = show.stdout()
     console.print(Text.assemble((thread_id, "bold"), f" is {run.state}{_ending(app, run)}"))
+    if detached and run.state in ("admitted", "running"):
+        console.print("It is left to the workers (counterfoil worker); counterfoil queue shows what waits for them.")
+        return
     if run.state != "done":
         show.show_advice(console, advice(run, at))
 

@@ -69,7 +69,7 @@ def submit(
                 carry_on(app, submission.input, thread_id, principal=who)
         except RunBusy as held:
             raise busy(app.journal, thread_id, CARRIED_ON) from held
-        report(app, thread_id, as_json=as_json)
+        report(app, thread_id, as_json=as_json, detached=detach)
 
 
 @ending

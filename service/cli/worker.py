@@ -45,8 +45,8 @@ def worker(
     until it is asked to end.
 
     SIGTERM (or Ctrl-C) drains it: every run finishes the step it is in and is given back, at the cost of no attempt; then the process ends,
-    with exit code 0. A second one ends it at once, and so does a drain that takes longer than --drain (exit code 75): that is a crash, which loses
-    nothing and costs each run that was under way one attempt.
+    with exit code 0. A second one ends it at once (exit code 143, after Ctrl-C 130), and so does a drain that takes longer than --drain (exit code
+    75): that is a crash, which loses nothing and costs each run that was under way one attempt. A worker that is still starting ends at once.
 
     With --graph it carries the runs of your own graphs on: the function takes the open journal and returns what `durable()` made, each under a
     name of its own.

@@ -8,9 +8,11 @@ it could do nothing for.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Literal
 
 from langgraph.errors import GraphDrained
@@ -56,37 +58,40 @@ class Advanced:
 
     Attributes:
         said: The error, in one line, or the reason the run's row has.
+        where: File, line and function that raised it, where a node did.
+        run: Its row afterwards, where it was carried on.
+        taken_over: It took the run over from a worker that died.
         seconds: How long it took.
     """
 
     thread_id: str
     outcome: Outcome
-    said: str | None
-    seconds: float
+    said: str | None = None
+    where: str | None = None
+    run: Run | None = None
+    taken_over: bool = False
+    seconds: float = 0.0
 
 
 def advance(graphs: Mapping[str, DurableGraph], journal: Journal, thread_id: str, draining: Draining) -> Advanced:
     """Carry the run on as far as it goes, with the graph it belongs to, and say what it came to; no error comes out but a fault of ours."""
     began = time.monotonic()
-    outcome, said = _advance(graphs, journal, thread_id, draining)
-    return Advanced(thread_id, outcome, said, time.monotonic() - began)
+    return replace(_advance(graphs, journal, thread_id, draining), seconds=time.monotonic() - began)
 
 
-def _advance(
-    graphs: Mapping[str, DurableGraph], journal: Journal, thread_id: str, draining: Draining
-) -> tuple[Outcome, str | None]:
+def _advance(graphs: Mapping[str, DurableGraph], journal: Journal, thread_id: str, draining: Draining) -> Advanced:
     try:
         run = journal.runs.get(thread_id)
         if run.graph not in graphs:
-            return "refused", f"this worker has no graph {run.graph!r}"
+            return Advanced(thread_id, "refused", f"this worker has no graph {run.graph!r}")
         if _is_early(run, journal):
-            return "early", run.error
+            return Advanced(thread_id, "early", run.error)
         with draining.control() as control:
             return _carried_on(graphs[run.graph], journal, run, control)
     except UnknownThread as gone:
-        return "gone", one_line(gone)
+        return Advanced(thread_id, "gone", one_line(gone))
     except StoreUnreachable as away:
-        return "away", one_line(away)
+        return Advanced(thread_id, "away", one_line(away))
 
 
 def _is_early(run: Run, journal: Journal) -> bool:
@@ -96,27 +101,38 @@ def _is_early(run: Run, journal: Journal) -> bool:
     return to_ms(run.due_at) > journal.store.now_ms()
 
 
-def _carried_on(graph: DurableGraph, journal: Journal, seen: Run, control: object) -> tuple[Outcome, str | None]:
-    said: str | None = None
+def _carried_on(graph: DurableGraph, journal: Journal, seen: Run, control: object) -> Advanced:
+    said, where = None, None
     try:
         graph.invoke(None, thread(seen.thread_id), control=control)
     except RunBusy as busy:
-        return "busy", one_line(busy)
+        return Advanced(seen.thread_id, "busy", one_line(busy))
     except Stop as lost:
-        return "lost", one_line(lost)
+        return Advanced(seen.thread_id, "lost", one_line(lost))
     except StoreUnreachable:
         raise
     except GraphDrained:
-        return "drained", None
+        return Advanced(seen.thread_id, "drained")
     except (EffectInDoubt, RunDead) as ended:
         said = one_line(ended)
     except Refused as refused:
         journal.runs.postpone(seen, wait=LEFT_ALONE, error=one_line(refused))
-        return "refused", one_line(refused)
+        return Advanced(seen.thread_id, "refused", one_line(refused))
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a node's own, say: the run's row has it, and when its next attempt is due
-        said = one_line(error)
+        said, where = one_line(error), _where(error)
     run = journal.runs.get(seen.thread_id)
     if run.due_at == seen.due_at:
         # Nothing could be done for what is due still, and asking at once again would be a loop.
         journal.runs.postpone(seen, wait=LEFT_ALONE, error=said)
-    return run.state, said or run.reason
+    return Advanced(
+        seen.thread_id, run.state, said or run.reason, where=where, run=run, taken_over=run.resumes > seen.resumes
+    )
+
+
+def _where(error: BaseException) -> str | None:
+    """Return the innermost place of an error, which is the node's, or what it called; never what stood in its variables."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return None
+    last = frames[-1]
+    return f"{Path(last.filename).name}:{last.lineno} in {last.name}"

@@ -8,7 +8,9 @@ A worker's life: it takes up what is ready, whose worker is gone, or what is ove
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 
 import structlog
@@ -21,9 +23,12 @@ from service.worker.advancing import Advanced, advance
 from service.worker.draining import Draining
 from service.worker.jobs import Rhythm, process_jobs
 from service.worker.polling import poll
+from service.worker.signals import drained_by_signals
 
 log = structlog.get_logger("counterfoil.worker")
 
+DRAIN = timedelta(seconds=30)
+"""How long a drain may take before the process ends all the same, where signals ask for it."""
 POLL_S = 0.25
 """How often a worker asks a SQLite file for what is due, in seconds."""
 
@@ -43,7 +48,7 @@ def work(
     Args:
         graphs: what this worker can carry on; runs of other graphs are left to other workers.
         concurrency: how many runs it carries on at a time.
-        draining: what asks it to end; without it only the process's end does.
+        draining: what asks it to end; by default SIGTERM and Ctrl-C do, where it is called in the main thread, and else only the process's end.
         told: is called after each advance; by default it is logged.
         rhythm: how often it looks by itself, where it works with a queue.
         poll_s: how often it looks, in seconds, where it works without.
@@ -51,6 +56,11 @@ def work(
     Raises:
         GraphRefused: the graphs are of several journals, or two of one name.
     """
+    if draining is None and threading.current_thread() is threading.main_thread():
+        draining = Draining()
+        with drained_by_signals(draining, within=DRAIN):
+            work(graphs, concurrency=concurrency, draining=draining, told=told, rhythm=rhythm, poll_s=poll_s)
+        return
     journal, by_name = _checked(graphs)
     tell, end = told or logged, draining or Draining()
 
@@ -73,9 +83,15 @@ def work(
 
 def logged(one: Advanced) -> None:
     """Log one advance."""
-    quiet = one.outcome in ("busy", "gone")
-    say = log.debug if quiet else log.warning if one.outcome in ("dead", "lost", "refused", "away") else log.info
-    say("run_advanced", thread=one.thread_id, outcome=one.outcome, said=one.said, ms=round(one.seconds * 1000))
+    quiet = one.outcome in ("busy", "early", "gone")
+    failed = one.outcome in ("dead", "lost", "refused", "away") or one.where is not None
+    say = log.debug if quiet else log.warning if failed else log.info
+    more: dict[str, object] = {"taken_over": True} if one.taken_over else {}
+    if one.where:
+        more["where"] = one.where
+    if one.run and one.outcome == "admitted":
+        more |= {"attempt": one.run.attempts, "next_at": one.run.due_at and one.run.due_at.isoformat()}
+    say("run_advanced", thread=one.thread_id, outcome=one.outcome, said=one.said, ms=round(one.seconds * 1000), **more)
 
 
 def _checked(graphs: Sequence[DurableGraph]) -> tuple[Journal, dict[str, DurableGraph]]:

@@ -14,7 +14,7 @@ import pytest
 
 from checkpointing import open_journal
 from graph import thread
-from service.own_graphs import load_graph
+from service.own_graphs import MakeGraph, load_graph
 from tests.service.conftest import Cli, Filed
 from tests.support.processes import until
 from tools.sandbox import SandboxControl
@@ -114,12 +114,7 @@ def test_the_queue_is_told_in_one_line(cli: Cli, filed: Callable[..., Filed], en
 
 def test_a_worker_carries_a_graph_of_ones_own_on(cli: Cli, url: str, settings: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "adding_graph.py").write_text(OWN_GRAPH)
-    sys.path.insert(0, str(tmp_path))
-    try:
-        make = load_graph("adding_graph:make")
-    finally:
-        sys.path.remove(str(tmp_path))
-        sys.modules.pop("adding_graph", None)
+    make = load_own(tmp_path)
     with open_journal(url) as journal:
         graph = make(journal)
         graph.submit({"number": 1}, thread("one"))
@@ -135,8 +130,52 @@ def test_a_worker_carries_a_graph_of_ones_own_on(cli: Cli, url: str, settings: d
         ("adding_graph", "is named package.module:function"),
         ("no_such_module:make", "there is no module 'no_such_module'"),
         ("json:no_such_function", "has no function 'no_such_function'"),
+        ("os:getcwd", "does not take the open journal as its one argument"),
         ("builtins:repr", "returned str, and a worker takes what durable() made"),
     ],
 )
 def test_a_graph_that_cannot_be_used_is_named(cli: Cli, name: str, said: str) -> None:
-    assert said in cli("worker", "--graph", name, code=1).line
+    assert said in cli("worker", "--graph", name, code=2).line
+
+
+WORKING_BY_HAND = """
+from checkpointing import open_journal
+from service.worker import work
+from adding_graph import make
+
+with open_journal("{url}") as journal:
+    work([make(journal)])
+print("drained")
+"""
+
+
+def test_work_in_python_is_drained_by_a_signal(url: str, settings: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "adding_graph.py").write_text(OWN_GRAPH)
+    script = tmp_path / "working.py"
+    script.write_text(WORKING_BY_HAND.format(url=url))
+    process = subprocess.Popen(
+        [sys.executable, str(script)], env={**os.environ, **settings}, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    make = load_own(tmp_path)
+    with open_journal(url) as journal:
+        make(journal).submit({"number": 1}, thread("one"))
+        until(lambda: journal.runs.get("one").state == "done" or None, timeout_s=60)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+
+    assert (process.returncode, said.splitlines()[-1]) == (0, "drained")
+
+
+def load_own(folder: Path) -> MakeGraph:
+    sys.path.insert(0, str(folder))
+    try:
+        return load_graph("adding_graph:make")
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop("adding_graph", None)
+
+
+def test_a_look_at_an_empty_database_makes_no_tables(cli: Cli) -> None:
+    """A mistyped name would be filled with them."""
+    assert "no journal at" in cli("list", code=2).line
+    cli("migrate", "--check", code=1)
