@@ -181,6 +181,7 @@ def reached(thread_id: str, reason: str, why: str) -> CapReached:
     return CapReached(
         f"thread {thread_id!r} reached {reason}: {why}. Raise the cap, then redrive it: counterfoil redrive {thread_id}",
         reason=reason,
+        thread_id=thread_id,
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from checkpointing.admissions import Run, run_from
 from checkpointing.audit import append
+from checkpointing.clock import to_ms
 from checkpointing.covering import audit, withdraw_pending
 from checkpointing.dispatch import WOKEN, enqueue
 from checkpointing.errors import InputRefused, Refused, RunDiscarded, UnknownThread
@@ -28,7 +29,7 @@ where thread_id = :thread_id and state = 'dead' and discarded_ms is null returni
 """
 DISCARD = """
 update runs set discarded_by = :principal, discarded_why = :why, discarded_ms = :now, updated_ms = :now
-where thread_id = :thread_id and state = 'dead' and discarded_ms is null returning *
+where thread_id = :thread_id and state = 'dead' and discarded_ms is null and updated_ms = :seen_ms and turn = :turn returning *
 """
 LISTED = """
 select * from runs where state = 'dead' and discarded_ms is null and thread_id > :after order by thread_id limit :limit
@@ -63,15 +64,18 @@ def discard(store: Store, thread_id: str, *, principal: str, reason: str) -> Run
 
     Raises:
         UnknownThread: no such run.
-        InputRefused: the run is not a dead letter.
+        InputRefused: the run is not a dead letter, or was redriven meanwhile.
         NotAllowed: no principal was named.
     """
     principal = named(principal, f"discarding thread {thread_id!r} needs a principal: who gives it up?")
     why = storable(reason)
     with store.transaction("run.discard") as tx:
-        # Before the run: approvals are locked before runs, by everybody.
+        seen = _existing(tx, thread_id)
+        # Before the run: approvals are locked before runs, by everybody. So what is asked is looked for first, and a run that has moved since
+        # it was seen, and may have asked something new, is not discarded.
         withdrawn = withdraw_pending(tx, thread_id, principal=principal, reason=why)
-        row = tx.one(DISCARD, thread_id=thread_id, principal=principal, why=why)
+        values = {"principal": principal, "why": why, "seen_ms": to_ms(seen.updated_at), "turn": seen.turn}
+        row = tx.one(DISCARD, thread_id=thread_id, **values)
         run = run_from(row) if row else _existing(tx, thread_id)
         if run.discarded_at is None:
             raise _refused(run, "discarded")
@@ -102,4 +106,6 @@ def _refused(run: Run, done: str) -> Refused:
             f"thread {run.thread_id!r} was discarded by {run.discarded_by!r} at {run.discarded_at.isoformat()}: "
             f"{run.discarded_why or 'no reason given'}. It is given up for good; the job takes a thread of its own"
         )
+    if run.state == "dead":
+        return InputRefused(f"thread {run.thread_id!r} was redriven meanwhile, and died again; look at it anew")
     return InputRefused(f"thread {run.thread_id!r} is {run.state}; only a dead letter is {done}")

@@ -109,12 +109,14 @@ class CapReached(RunDead):
 
     Attributes:
         reason: What the run's row says: `cap_supersteps`, `cap_money`, `cap_tokens` or `cap_age`.
+        thread_id: Whose run it is.
     """
 
-    def __init__(self, message: str, *, reason: str) -> None:
+    def __init__(self, message: str, *, reason: str, thread_id: str) -> None:
         """Say which cap, and how far the run went."""
         super().__init__(message)
         self.reason = reason
+        self.thread_id = thread_id
 
 
 class NotRetryable(CounterfoilError, RuntimeError):

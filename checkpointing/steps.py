@@ -7,6 +7,7 @@ and errors, and may be called from any thread, one at a time.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,11 @@ from typing import Any, Generic, TypeVar
 
 Step = TypeVar("Step")
 End = TypeVar("End")
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Tell whether *error* is the interrupt of a person; one that comes up in another thread than the main one was raised by a step."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 class Feed(Generic[Step, End]):
@@ -30,7 +36,7 @@ class Feed(Generic[Step, End]):
         self.answer: Any = None
         self.outcome: End
         self._steps = steps
-        self._error: Exception | SystemExit | None = None
+        self._error: BaseException | None = None
         self._lock = threading.Lock()
 
     def next(self) -> Step | None:
@@ -48,11 +54,14 @@ class Feed(Generic[Step, End]):
         """
         Catch what the step raises and throw it into the protocol, which decides what it means.
 
-        A `SystemExit` is the step's own; a caller who leaves (Ctrl-C, a cancelled task) is told by closing the protocol.
+        A caller who leaves (Ctrl-C, a cancelled task, a stream that is left) is told by closing the protocol. Whatever else comes is the step's
+        own, a `SystemExit` too.
         """
         try:
             yield
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # nothing is swallowed: the protocol raises it or says why not
+        except BaseException as error:  # nothing is swallowed: the protocol raises it or says why not
+            if isinstance(error, GeneratorExit | asyncio.CancelledError) or is_ctrl_c(error):
+                raise
             self._error = error
 
     def close(self) -> None:

@@ -16,8 +16,8 @@ from langgraph.graph.state import CompiledStateGraph
 from checkpointing import Journal, Run
 from checkpointing.admissions import Admission
 from checkpointing.digest import sha256
-from checkpointing.errors import ArgumentsNotJson, GraphChanged, InputRefused
-from graph.asks import Ask, Decide, Start
+from checkpointing.errors import ArgumentsNotJson, CounterfoilError, GraphChanged, InputRefused
+from graph.asks import Ask, Decide, Nudge, Start
 from graph.questions import decide
 from graph.snapshots import check_nodes_exist, check_turn
 from nodes.state import CHANNELS
@@ -51,7 +51,9 @@ class Accepting:
         queued: bool = False,
     ) -> bool:
         """Make what was asked durable, the admission or the decisions; `False` if it was an older submission, repeated late."""
-        if not isinstance(ask, Start) or self.journal.runs.find(thread_id):
+        if isinstance(ask, Nudge):
+            self._check_nudge(thread_id, config)
+        elif isinstance(ask, Decide) or self.journal.runs.find(thread_id):
             self.check_carries(thread_id, config)
         if isinstance(ask, Start):
             self._check_input(ask.input)
@@ -60,6 +62,16 @@ class Accepting:
         if isinstance(ask, Decide):
             decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)
         return True
+
+    def _check_nudge(self, thread_id: str, config: RunnableConfig) -> None:
+        """As `check_carries`, but for what cannot even be read: that is met again at the start, which books it as an attempt."""
+        try:
+            self.check_carries(thread_id, config)
+        except CounterfoilError:
+            raise
+        except Exception:
+            if self.journal.runs.get(thread_id).state not in ("admitted", "running"):
+                raise
 
     def _check_input(self, given: dict[str, Any]) -> None:
         """Refuse what the graph would drop without a word: a key that its input has not."""

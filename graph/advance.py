@@ -28,6 +28,7 @@ from langgraph.errors import GraphDrained, GraphRecursionError, InvalidUpdateErr
 from langgraph.types import Command
 
 from checkpointing import Approval, Journal, Lease, Run
+from checkpointing.admissions import Standpoint
 from checkpointing.approvals import all_pending
 from checkpointing.budget import Caps, over
 from checkpointing.clock import from_ms
@@ -35,6 +36,7 @@ from checkpointing.doubts import in_doubt, still_in_doubt, unsettled
 from checkpointing.errors import (
     Bug,
     CapReached,
+    CounterfoilError,
     EffectInDoubt,
     GraphRefused,
     InputRefused,
@@ -47,6 +49,7 @@ from checkpointing.errors import (
     TryAgain,
 )
 from checkpointing.leases import Heartbeat
+from checkpointing.steps import is_ctrl_c
 from checkpointing.text import storable
 from graph.accepting import Accepting, Compiled
 from graph.asks import Decide, Nudge, read_ask, read_config
@@ -59,8 +62,8 @@ from graph.snapshots import standing, standpoint
 DEAD_AT_ONCE = (Bug, Rejected, GraphRefused, NotRetryable, GraphRecursionError, InvalidUpdateError)
 """Errors that another attempt would only meet again; the last two are LangGraph's."""
 
-LEFT = (GraphDrained, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
-"""What a caller raises who leaves the run to the next one. `SystemExit` is none of them: it is a node that ends the process it runs in."""
+LEFT = (GraphDrained, GeneratorExit, asyncio.CancelledError)
+"""What leaves the run to the next call. `SystemExit` does not: it is a node that would end the process it runs in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,10 @@ class Advance:
             )
         thread_id, principal, submission = read_config(config)
         self.accepting.accept(ask, config, thread_id, principal, submission, queued=True)
-        return self.journal.runs.get(thread_id)
+        run = self.journal.runs.get(thread_id)
+        if run.state == "dead":
+            raise RunDead(_dead(run))
+        return run
 
     def _is_due(self, thread_id: str) -> bool:
         """Apply what is overdue, and tell whether there is anything to do."""
@@ -189,6 +195,14 @@ class Advance:
             return runs.start(lease, thread_id, head=head, first=first)
         except StoreUnreachable:
             holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
+            raise
+        except CounterfoilError:
+            raise
+        except Exception as unreadable:
+            # What the thread holds cannot be read by this code: an attempt like any other, or it would be looked at for ever.
+            run = runs.start(lease, thread_id, head=self.journal.saver.head(thread_id), first=first)
+            said = one_line(unreadable)
+            holding.end(lambda: self._failed(lease, run, config, said))
             raise
 
     def _next_input(self, lease: Lease, run: Run, config: RunnableConfig) -> _Todo | None:
@@ -253,18 +267,23 @@ class Advance:
             if cap is not error:
                 raise cap from error
             return False
-        if isinstance(error, Stop | RunDead):
+        if isinstance(error, Stop | RunDead) and not self._goes_on(lease, thread_id):
             return False
         if isinstance(error, TryAgain):
             wait = self.backoff.wait(run.tries)
             holding.end(lambda: runs.stand_by(lease, thread_id, error=said, refund=True, wait=wait))
-        elif isinstance(error, LEFT):
+        elif isinstance(error, LEFT) or is_ctrl_c(error):
             holding.end(lambda: runs.stand_by(lease, thread_id, error=None, refund=True))
         elif isinstance(error, DEAD_AT_ONCE):
             holding.end(lambda: self._die(lease, run, config, reason=why_dead(error), error=said))
         else:
             holding.end(lambda: self._failed(lease, run, config, said))
         return False
+
+    def _goes_on(self, lease: Lease, thread_id: str) -> bool:
+        """Tell whether the run is still this lease's to carry on: then what ended, or was lost, is another thread's, which a node called."""
+        held = self.journal.leases.holder(lease.name) == lease.owner
+        return held and self.journal.runs.get(thread_id).state == "running"
 
     def _failed(self, lease: Lease, run: Run, config: RunnableConfig, said: str) -> None:
         """Leave the run to its next attempt, if it has one; where this start got to a new checkpoint, it is the first attempt there."""
@@ -306,7 +325,7 @@ class Advance:
     def _cap_of(self, error: BaseException, thread_id: str) -> CapReached | None:
         """Return the cap that ended a pass: a claim that did not fit, or the drain that was asked for at a checkpoint."""
         if isinstance(error, CapReached):
-            return error
+            return error if error.thread_id == thread_id else None
         return drained_by(error, thread_id, lambda: self._cap_over(thread_id))
 
     def _finish(self, lease: Lease, run: Run, config: RunnableConfig) -> None:
@@ -329,7 +348,12 @@ class Advance:
         self, lease: Lease, run: Run, config: RunnableConfig, *, reason: str, error: str, refund: bool = False
     ) -> None:
         """End the run as a dead letter that says where it stands."""
-        at = standpoint(self.compiled, config)
+        try:
+            at = standpoint(self.compiled, config)
+        except CounterfoilError:
+            raise
+        except Exception:  # noqa: BLE001  # the checkpoint cannot be read, which may be what it dies of
+            at = Standpoint(self.journal.saver.head(run.thread_id), None, "")
         self.journal.runs.die(lease, run.thread_id, reason=reason, error=error, at=at, refund=refund)
 
 

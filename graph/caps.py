@@ -61,7 +61,9 @@ def drained_by(error: BaseException, thread_id: str, look: Callable[[], CapReach
     """Return the cap that drained the run, as *look* finds it now, or `None` if it was drained by somebody else, or not at all."""
     if not isinstance(error, GraphDrained) or not error.reason.startswith(PREFIX):
         return None
-    return look() or CapReached(f"thread {thread_id!r} reached {error.reason}", reason=error.reason)
+    return look() or CapReached(
+        f"thread {thread_id!r} reached {error.reason}", reason=error.reason, thread_id=thread_id
+    )
 
 
 def why_dead(error: BaseException) -> str:

@@ -166,6 +166,11 @@ class DurableGraph:
         return self._advance.accepting.name
 
     @property
+    def needs_a_loop(self) -> bool:
+        """Whether a node of it is async only, so that `ainvoke` alone can run it."""
+        return _is_async(self.compiled.builder)
+
+    @property
     def caps(self) -> Caps:
         """What its runs may take over their life."""
         return self._advance.caps
@@ -181,6 +186,19 @@ class DurableGraph:
     def _output(self, config: RunnableConfig) -> Any:
         keys = self.compiled.output_channels
         return output(self.compiled.get_state(config), keys if isinstance(keys, str) else list(keys))
+
+
+def _is_async(builder: StateGraph[Any, Any, Any, Any]) -> bool:
+    """Tell whether a node of the graph, or of a graph in it, is an async function and nothing else."""
+    for node in builder.nodes.values():
+        if isinstance(node.runnable, CompiledStateGraph):
+            if _is_async(node.runnable.builder):
+                return True
+        elif (
+            getattr(node.runnable, "func", NOTHING) is None
+        ):  # LangGraph's RunnableCallable has one of the two, or both
+            return True
+    return False
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:

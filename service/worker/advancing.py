@@ -7,6 +7,7 @@ it could do nothing for.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import traceback
 from collections.abc import Mapping
@@ -104,7 +105,10 @@ def _is_early(run: Run, journal: Journal) -> bool:
 def _carried_on(graph: DurableGraph, journal: Journal, seen: Run, control: object) -> Advanced:
     said, where = None, None
     try:
-        graph.invoke(None, thread(seen.thread_id), control=control)
+        if graph.needs_a_loop:
+            asyncio.run(graph.ainvoke(None, thread(seen.thread_id), control=control))
+        else:
+            graph.invoke(None, thread(seen.thread_id), control=control)
     except RunBusy as busy:
         return Advanced(seen.thread_id, "busy", one_line(busy))
     except Stop as lost:
@@ -118,7 +122,7 @@ def _carried_on(graph: DurableGraph, journal: Journal, seen: Run, control: objec
     except Refused as refused:
         journal.runs.postpone(seen, wait=LEFT_ALONE, error=one_line(refused))
         return Advanced(seen.thread_id, "refused", one_line(refused))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a node's own, say: the run's row has it, and when its next attempt is due
+    except BaseException as error:  # noqa: BLE001  # a node's own, say: the run's row has it, and when its next attempt is due
         said, where = one_line(error), _where(error)
     run = journal.runs.get(seen.thread_id)
     if run.due_at == seen.due_at:

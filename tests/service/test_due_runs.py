@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
 from checkpointing import Journal
-from checkpointing.errors import RunBusy
+from checkpointing.errors import RunBusy, RunDead
 from checkpointing.leases import thread_lease
 from checkpointing.runs import OWN_MS
 from graph import DurableGraph, DurableState, answer, durable, thread
@@ -164,21 +166,93 @@ def test_a_run_that_fails_waits_twice_as_long_each_time(journal: Journal, clock:
     assert looked_at(graph).outcome == "dead"
 
 
-def test_a_node_that_ends_its_process_uses_up_its_attempts(journal: Journal, clock: MovingClock) -> None:
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, BaseException])
+def test_a_node_that_ends_its_process_uses_up_its_attempts(
+    journal: Journal, clock: MovingClock, kind: type[BaseException]
+) -> None:
     """`sys.exit` in a node, by argparse say, is no caller who left: given back, the attempt would be made again for ever."""
 
     def leaves(state: State) -> dict[str, Any]:
-        raise SystemExit("usage: ...")
+        raise kind("usage: ...")
 
     graph = one_node(journal, leaves)
     graph.submit({}, thread(THREAD))
     outcomes = []
     for _ in range(ATTEMPTS):
         clock.move(timedelta(hours=1))
-        outcomes.append(looked_at(graph).outcome)
+        with ThreadPoolExecutor(1) as worker:  # as in a worker: only the main thread hears Ctrl-C
+            outcomes.append(worker.submit(looked_at, graph).result().outcome)
 
     assert outcomes == ["admitted"] * (ATTEMPTS - 1) + ["dead"]
-    assert journal.runs.get(THREAD).error == "SystemExit: usage: ..."
+    assert journal.runs.get(THREAD).error == f"{kind.__name__}: usage: ..."
+
+
+def test_a_dead_letter_of_another_thread_is_a_nodes_own_error(journal: Journal, clock: MovingClock) -> None:
+    """A node that calls another durable graph, whose run is dead, has failed; its own run is neither dead nor taken over by anybody."""
+    inner = one_node(journal, fails, name="inner")
+    inner.submit({}, thread("inner"))
+    for _ in range(ATTEMPTS):
+        clock.move(timedelta(hours=1))
+        looked_at(inner, "inner")
+
+    def calls(state: State) -> dict[str, Any]:
+        inner.invoke(None, thread("inner"))
+        return {}
+
+    outer = one_node(journal, calls, name="outer")
+    outer.submit({}, thread(THREAD))
+    said = looked_at(outer)
+    run = journal.runs.get(THREAD)
+
+    assert journal.runs.get("inner").state == "dead"
+    assert said.outcome == "admitted"
+    assert (run.attempts, run.resumes) == (1, 0)
+    assert str(run.error).startswith("RunDead: thread 'inner' is a dead letter")
+    assert run.due_at is not None
+    assert run.due_at > clock()
+
+
+def test_a_checkpoint_that_cannot_be_read_uses_up_the_attempts(
+    journal: Journal, clock: MovingClock, tmp_path: Path
+) -> None:
+    """A class that is gone, say: looked at every half minute, it would be a run that never ends."""
+    graph = small_claim(journal, tmp_path, ttl=None)
+    graph.submit({"claim_id": "0042"}, thread(THREAD))
+    looked_at(graph)
+    [asked] = journal.approvals.pending(thread_id=THREAD)
+    journal.approvals.decide(asked.id, {"type": "approve"}, principal="adjuster-17")
+    table = "checkpoint_blobs" if journal.store.dialect.dispatches else "checkpoints"
+    with journal.store.transaction("test.damage") as tx:
+        tx.all(f"update {table} set type = 'nosuch'")  # noqa: S608  # one of two names of our own
+    outcomes = []
+    while len(outcomes) < 20 and journal.runs.get(THREAD).state != "dead":
+        clock.move(timedelta(hours=1))
+        outcomes.append(looked_at(graph).outcome)
+
+    assert outcomes[-1] == "dead"
+    assert "nosuch" in str(journal.runs.get(THREAD).error)
+
+
+def test_a_worker_runs_a_graph_of_async_nodes(journal: Journal) -> None:
+    async def node(state: State) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {"answer": "yes"}
+
+    graph = one_node(journal, node)
+    graph.submit({}, thread(THREAD))
+
+    assert looked_at(graph).outcome == "done"
+
+
+def test_input_for_a_dead_letter_is_told(journal: Journal, clock: MovingClock) -> None:
+    graph = one_node(journal, fails)
+    graph.submit({}, thread(THREAD))
+    for _ in range(ATTEMPTS):
+        clock.move(timedelta(hours=1))
+        looked_at(graph)
+
+    with pytest.raises(RunDead, match="is a dead letter"):
+        graph.submit({}, thread(THREAD))
 
 
 def test_runs_that_failed_together_do_not_come_back_together() -> None:
