@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
-from checkpointing import Journal
+from checkpointing import Journal, Run, dead_letters
 from checkpointing.errors import (
     AlreadyDecided,
     EffectInDoubt,
@@ -22,6 +24,7 @@ from checkpointing.errors import (
     RunDiscarded,
     UnknownThread,
 )
+from checkpointing.store import Tx
 from graph import DurableGraph, DurableState, answer, durable, thread
 from nodes import approval_node, effect_node
 from tests.support.bank import Bank
@@ -184,6 +187,45 @@ def test_nobody_is_asked_any_more(journal: Journal) -> None:
             journal.approvals.decide(one.id, {"type": one.allowed[0], "value": 7}, principal="adjuster-17")
     assert journal.approvals.get(last.id).state == "decided", "what was decided stands"
     assert list(journal.audit.verify()) == []
+
+
+def test_a_run_that_was_redriven_while_its_questions_were_looked_for_is_not_discarded(
+    journal: Journal, clock: MovingClock, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redriven it asks something new and dies again; discarded all the same, it would leave that question open for ever."""
+    if engine == "sqlite":
+        pytest.skip("one writer at a time: nobody comes between two statements of a transaction")
+    graph = asking(journal)
+    graph.invoke({"claim_id": "1", "amount": 5}, THREAD)
+    [last] = [one for one in journal.approvals.pending() if one.payload == "really?"]
+    with pytest.raises(NotRetryable):
+        graph.invoke(answer(last, "yes"), thread(ID, principal="adjuster-17"))
+
+    def redrive() -> None:
+        clock.move(timedelta(seconds=1))
+        journal.runs.redrive(ID, principal="operator-7")
+        with pytest.raises(NotRetryable):
+            graph.invoke(None, THREAD)
+
+    def meanwhile() -> None:
+        with ThreadPoolExecutor(1) as other:
+            other.submit(redrive).result()
+
+    original = dead_letters._existing
+    looked = count()
+
+    def existing(tx: Tx, thread_id: str) -> Run:
+        seen = original(tx, thread_id)
+        if next(looked) == 0:
+            meanwhile()
+        return seen
+
+    monkeypatch.setattr(dead_letters, "_existing", existing)
+    with pytest.raises(InputRefused, match="redriven meanwhile"):
+        journal.runs.discard(ID, principal=OPERATOR)
+
+    assert journal.runs.get(ID).discarded_at is None
+    assert len(journal.approvals.pending(thread_id=ID)) == 2
 
 
 def test_a_decision_on_a_dead_letter_is_read_when_it_is_redriven(journal: Journal) -> None:

@@ -166,16 +166,51 @@ def test_work_in_python_is_drained_by_a_signal(url: str, settings: dict[str, str
     assert (process.returncode, said.splitlines()[-1]) == (0, "drained")
 
 
-def load_own(folder: Path) -> MakeGraph:
+def load_own(folder: Path, module: str = "adding_graph") -> MakeGraph:
     sys.path.insert(0, str(folder))
     try:
-        return load_graph("adding_graph:make")
+        return load_graph(f"{module}:make")
     finally:
         sys.path.remove(str(folder))
-        sys.modules.pop("adding_graph", None)
+        sys.modules.pop(module, None)
 
 
 def test_a_look_at_an_empty_database_makes_no_tables(cli: Cli) -> None:
     """A mistyped name would be filled with them."""
     assert "no journal at" in cli("list", code=2).line
     cli("migrate", "--check", code=1)
+
+
+LEAVES_A_THREAD = """
+import threading
+
+from langgraph.graph import START, StateGraph
+
+from graph import DurableState, durable
+
+
+class State(DurableState):
+    number: int
+
+
+def leave(state):
+    threading.Thread(target=threading.Event().wait).start()
+    return {"number": 2}
+
+
+def make(journal):
+    builder = StateGraph(State)
+    builder.add_node("leave", leave)
+    builder.add_edge(START, "leave")
+    return durable(builder, journal, name="leaving")
+"""
+
+
+def test_a_thread_that_a_run_left_behind_does_not_keep_a_drained_worker_alive(
+    url: str, settings: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "leaving_graph.py").write_text(LEAVES_A_THREAD)
+    make = load_own(tmp_path, "leaving_graph")
+    with open_journal(url) as journal, worker(settings, tmp_path, "--graph", "leaving_graph:make"):
+        make(journal).submit({"number": 1}, thread("one"))
+        until(lambda: journal.runs.get("one").state == "done" or None, timeout_s=60)
