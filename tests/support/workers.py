@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,7 +18,7 @@ from service.worker.jobs import Rhythm
 from service.worker.signals import drained_by_signals
 from tests.support.bank import Bank
 from tests.support.points import die_after, die_at
-from tests.support.processes import finish, start
+from tests.support.processes import finish, start, until
 from tests.support.small_claim import LEASE, small_claim
 
 RHYTHM = Rhythm(poll=0.1, sweep=1, heartbeat=0.2, stalled=1.0)
@@ -55,12 +56,20 @@ def carry_on(url: str, folder: Path, make: Make, *, clock: Clock | None = None, 
         work([make(journal, folder)], concurrency=2, draining=draining, rhythm=RHYTHM, poll_s=POLL_S)
 
 
+def hears(process: ForkServerProcess, number: signal.Signals) -> bool:
+    """Tell whether the process has a handler for the signal by now; before that the signal ends it."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    [caught] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
 @contextmanager
 def a_worker(target: Callable[..., None], *arguments: object) -> Iterator[ForkServerProcess]:
     """Have a worker while the block runs; at its end it is drained, and ends well."""
     process = start(target, *arguments)
     try:
         yield process
+        until(lambda: True if hears(process, signal.SIGTERM) else None)
         process.terminate()
         finish(process)
     finally:
