@@ -24,8 +24,8 @@ APPROVING = [
     "before checkpoint.put", "after checkpoint.put", "before run.finish", "after run.finish",
 ]  # fmt: skip
 SUBMITTING = [
-    "before effect.claim", "after effect.claim", "after effect.settle", "before approval.open", "after approval.open", "before run.park",
-    "after run.park",
+    "before effect.claim", "after effect.claim", "before effect.settle", "after effect.settle", "before approval.open",
+    "after approval.open", "before run.park", "after run.park",
 ]  # fmt: skip
 
 INSIDE = [
@@ -87,11 +87,11 @@ def test_killed_between_a_decision_and_the_end(url: str, tmp_path: Path, mode: s
 
 @pytest.mark.parametrize("point", SUBMITTING)
 def test_killed_while_the_model_is_asked(url: str, tmp_path: Path, point: str) -> None:
-    """A recorded answer is read, whatever dies after it; only one that was not recorded is asked for again."""
+    """The model is asked after the claim; a recorded answer is read, whatever dies after it, and one that was not is asked for again."""
     killed(start(one_process, url, tmp_path, "batched", "submit", point))
 
     check_once(run_to_the_end(url, tmp_path, "batched"), tmp_path, "batched")
-    assert asked(tmp_path) == (3 if point in ("before effect.claim", "after effect.claim") else 2)
+    assert asked(tmp_path) == (3 if point == "before effect.settle" else 2)
 
 
 @pytest.mark.parametrize("mode", MODES)
