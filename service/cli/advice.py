@@ -143,8 +143,9 @@ def _going(run: Run, at: Situation) -> Advice:
     failed = f" The last attempt failed: {run.error}." if run.error else ""
     who = "its worker is gone" if run.state == "running" else "nobody is doing it"
     later = "A worker takes it up" if run.due_at is None or to_ms(run.due_at) <= at.now_ms else _later(run.due_at)
+    worker, where = ("", "here") if carried_on_here(run) else (" --graph MODULE:FUNCTION", "in Python")
     return Advice(
-        f"There is something to do and {who}.{failed} {later} (counterfoil worker). To carry it on here:",
+        f"There is something to do and {who}.{failed} {later} (counterfoil worker{worker}). To carry it on {where}:",
         (_resume(run),),
     )
 

@@ -147,5 +147,8 @@ def test_another_graphs_run_is_carried_on_in_python(cli: Cli, journal: Journal, 
     with journal.store.transaction("test.die") as tx:
         tx.all("update runs set state = 'dead', reason = 'attempts' where thread_id = 'claim-1'")
     said = cli("redrive", "claim-1", *OPERATOR)
-    assert said.stdout.endswith("To carry it on:\n  graph.invoke(None, thread('claim-1'))\n")
+    assert " ".join(said.stdout.split()).endswith(
+        "A worker takes it up (counterfoil worker --graph MODULE:FUNCTION). "
+        "To carry it on in Python: graph.invoke(None, thread('claim-1'))"
+    )
     assert journal.approvals.get(asked.id).state == "pending"
