@@ -319,6 +319,8 @@ class Advance:
         return False
 
     def _cap_over(self, thread_id: str) -> CapReached | None:
+        if not self.caps:
+            return None
         with self.journal.store.reading() as tx:
             return over(tx, thread_id, self.caps)
 
