@@ -1,10 +1,15 @@
 """
 How a thread's checkpoints descend from each other, asked of whichever checkpointer keeps them: the journal's, or a server's own.
+
+A raw graph stores a superstep's checkpoint on the side, while the superstep runs already. Until it is there nobody can say what it descends from,
+and a second operation would look like a fork of the first; so what is asked from there waits for it, outside every transaction.
 """
 
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
@@ -19,6 +24,15 @@ PARENT = """
 select parent_checkpoint_id as parent, metadata from checkpoints
 where thread_id = :thread_id and checkpoint_ns = '' and checkpoint_id = :checkpoint_id
 """
+ELSEWHERE = """
+select 1 as found from effects where slot = :slot and root <> :root
+union all
+select 1 as found from approvals where thread_id = :thread_id and node = :node and root <> :root
+"""
+"""Whether this slot or this node's question was recorded from another root, so that it matters where this one comes from."""
+PATIENCE_S = 5.0
+"""How long a superstep waits for the checkpoint it began from, in seconds; one that was lost never comes."""
+AGAIN_S = 0.01
 
 
 def ancestry_in(saver: object, store: Store, thread_id: str) -> Ancestry | None:
@@ -51,6 +65,20 @@ def own_ancestry(thread_id: str) -> Ancestry:
         return row["parent"], str(metadata.get("source"))
 
     return Ancestry(exists, parent_of)
+
+
+def wait_stored(ancestry: Ancestry, store: Store, root: str, *, thread_id: str, slot: str = "", node: str = "") -> None:
+    """Wait until the checkpoint *root* is stored, where what is recorded of the *slot*, or of the *node*'s questions, is of another one."""
+    patience = time.monotonic() + PATIENCE_S
+    asked = {"thread_id": thread_id, "slot": slot, "node": node, "root": root}
+    with store.reading() as tx:
+        if tx.one(f"{ELSEWHERE} limit 1", **asked) is None:
+            return
+    while time.monotonic() < patience:
+        with store.reading() as tx:
+            if ancestry.exists(tx, "", root):
+                return
+        threading.Event().wait(AGAIN_S)
 
 
 def _foreign_ancestry(saver: BaseCheckpointSaver[str], thread_id: str) -> Ancestry:

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from checkpointing import EffectRecord, Journal, Lease
-from checkpointing.ancestry import ancestry_in
+from checkpointing.ancestry import ancestry_in, wait_stored
 from checkpointing.budget import CAPS, Caps
 from checkpointing.errors import EffectBusy, RunBusy
 from checkpointing.leases import holder_of, holding, slot_lease
@@ -23,6 +23,8 @@ PUSH = "__pregel_push"
 """What LangGraph's task path begins with for a `Send`."""
 CHECKPOINTER = "__pregel_checkpointer"
 """Where LangGraph 1.2 keeps the checkpointer of a run, for the graphs that a node invokes."""
+DURABILITY = "__pregel_durability"
+"""Where LangGraph 1.2 says when the run's checkpoints are stored; nothing where nobody asked for it, which is `async`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Visit:
         lease: The thread's lease, or `None` on a raw graph.
         caps: What the run may take, or `None` on a raw graph.
         checkpointer: What the run writes its checkpoints to: the journal's saver, or a server's own.
+        aside: The root may not be stored yet, but will be: a raw graph does that beside the superstep.
     """
 
     thread_id: str
@@ -50,10 +53,14 @@ class Visit:
     lease: Lease | None
     caps: Caps | None
     checkpointer: object
+    aside: bool
 
-    def place(self, journal: Journal, lease: Lease | None) -> Place:
-        """Return the place as the journal records it, written under *lease*."""
+    def place(self, journal: Journal, lease: Lease | None, slot_id: str = "") -> Place:
+        """Return the place as the journal records it, written under *lease*, once its root can be told from a fork."""
         ancestry = ancestry_in(self.checkpointer, journal.store, self.thread_id)
+        if ancestry and self.aside and self.root:
+            node = "" if slot_id else self.node
+            wait_stored(ancestry, journal.store, self.root, thread_id=self.thread_id, slot=slot_id, node=node)
         return Place(lease, self.root, self.task, self.checkpoint, ancestry, self.caps)
 
     def step(self, number: int) -> str:
@@ -79,6 +86,7 @@ def visit(config: RunnableConfig) -> Visit:
         lease=held if isinstance(held := configurable.get(LEASE), Lease) else None,
         caps=caps if isinstance(caps := configurable.get(CAPS), Caps) else None,
         checkpointer=configurable.get(CHECKPOINTER),
+        aside=configurable.get(LEASE) is None and configurable.get(DURABILITY) in (None, "async"),
     )
 
 
@@ -96,14 +104,14 @@ def place(journal: Journal, here: Visit, slot_id: str) -> Iterator[Place]:
         EffectBusy: another process executes this slot.
     """
     if here.lease:
-        yield here.place(journal, here.lease)
+        yield here.place(journal, here.lease, slot_id)
         return
     with ExitStack() as held:
         try:
             lease = held.enter_context(holding(journal.leases, slot_lease(slot_id)))
         except RunBusy as busy:
             raise EffectBusy(str(busy)) from busy
-        yield here.place(journal, lease)
+        yield here.place(journal, lease, slot_id)
 
 
 def is_executed_apart(journal: Journal, record: EffectRecord) -> bool:

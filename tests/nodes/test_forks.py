@@ -22,6 +22,7 @@ from checkpointing import Journal
 from checkpointing.errors import EffectBusy, EffectConflict, EffectNotApproved, SlotAmbiguous
 from graph import DurableGraph, DurableState, approve, durable, reject, thread
 from nodes import approval_node, effect_node
+from nodes import visit as visiting
 from tests.support.bank import Bank
 from tests.support.processes import until
 from tools import Declined, Rejected
@@ -280,6 +281,31 @@ def test_a_step_that_was_skipped_by_hand_is_not_answered_by_the_one_before(journ
 
     with pytest.raises(SlotAmbiguous, match=r"pay\.0"):
         graph.compiled.invoke(None, skipped)
+    assert len(bank.calls) == 3
+
+
+def test_a_step_is_not_answered_by_the_one_before_though_its_checkpoint_takes_its_time(
+    journal: Journal, bank: Bank, go: Go, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LangGraph stores a raw graph's checkpoints on the side: the payment is asked for before the one it began from is there."""
+    graph = durable(loop(journal, bank), journal)
+    graph.invoke(INPUT, THREAD)
+    skipped = graph.compiled.update_state(before(graph, "pay"), {"notes": ["skipped"]}, as_node="pay")
+    saver, looked = type(journal.saver), threading.Event()
+    put, wait = saver.put, visiting.wait_stored
+
+    def once_asked_for(*given: Any) -> RunnableConfig:
+        looked.wait(2)  # the superstep of `count` asks for nothing, and goes on all the same
+        return put(*given)
+
+    def asking(*given: Any, **more: Any) -> None:
+        looked.set()
+        wait(*given, **more)
+
+    monkeypatch.setattr(saver, "put", once_asked_for)
+    monkeypatch.setattr(visiting, "wait_stored", asking)
+    with pytest.raises(SlotAmbiguous, match=r"pay\.0"):
+        go(graph, None, skipped)
     assert len(bank.calls) == 3
 
 
