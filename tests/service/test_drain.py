@@ -16,7 +16,7 @@ from multiprocessing.context import ForkServerProcess
 
 import pytest
 
-from checkpointing import Run
+from checkpointing import Run, standing
 from checkpointing.leases import thread_lease
 from graph import thread
 from service.cli.app import main
@@ -24,7 +24,7 @@ from service.settings import load_settings
 from service.submission import accept, read_submission
 from service.wiring import App, wired
 from tests.service.conftest import Filed
-from tests.support.points import signal_at
+from tests.support.points import after
 from tests.support.processes import start, until
 from tools.sandbox import SandboxControl
 
@@ -45,23 +45,21 @@ def app(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[A
         yield opened
 
 
-def command(
-    settings: dict[str, str], point: str | None, number: signal.Signals | None, arguments: tuple[str, ...]
-) -> None:
-    """Be a command in a process of its own, and get a signal at *point* if one is given."""
+def command(settings: dict[str, str], while_starting: signal.Signals | None, arguments: tuple[str, ...]) -> None:
+    """Be a command in a process of its own, and get a signal while the journal is opened if one is given."""
     os.environ.update(settings)
     sys.argv = ["counterfoil", "worker", *arguments]
-    if point and number:
-        signal_at(point, number)
+    if number := while_starting:
+        after(standing, "found", lambda: os.kill(os.getpid(), number))
     main()
 
 
 @contextmanager
 def worker(
-    settings: dict[str, str], *arguments: str, at: str | None = None, number: signal.Signals | None = None
+    settings: dict[str, str], *arguments: str, while_starting: signal.Signals | None = None
 ) -> Iterator[ForkServerProcess]:
     """Run a worker; it is killed at the end if it has not ended."""
-    process = start(command, settings, at, number, arguments)
+    process = start(command, settings, while_starting, arguments)
     try:
         yield process
     finally:
@@ -131,7 +129,7 @@ def test_a_worker_that_is_asked_while_it_starts_takes_up_nothing(
     app: App, settings: dict[str, str], filed: Make
 ) -> None:
     submit(app, claim := filed())
-    with worker(settings, at="before schema.begin", number=signal.SIGTERM) as process:
+    with worker(settings, while_starting=signal.SIGTERM) as process:
         assert ends(process) == 0
 
     assert app.journal.runs.get(claim.thread_id).state == "admitted"
