@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -193,7 +194,7 @@ class _Queue:
                 await jobs.finish_job(job, status=Status.FAILED, delete_job=False)
                 log.warning("job_stalled", job=job.id)
         await jobs.prune_stalled_workers(self.rhythm.stalled)
-        found = await self.journal.bridge.run(self.journal.runs.enqueue_due, graph)
+        found = await _left_alone(partial(self.journal.runs.enqueue_due, graph))
         if found:
             log.info("swept", graph=graph, found=found)
 
@@ -207,6 +208,25 @@ def connector(engine: PostgresEngine) -> PsycopgConnector:
         max_size=CONNECTIONS,
         timeout=WAIT_S,
     )
+
+
+async def _left_alone(look: Callable[[], int]) -> int:
+    """Call *look* in a thread that nobody waits for at the end: one may wait for a database that is away, for longer than a drain lasts."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[int] = loop.create_future()
+
+    def tell(say: Callable[[Any], None], what: object) -> None:
+        with suppress(RuntimeError):  # the loop is gone
+            loop.call_soon_threadsafe(lambda: None if found.done() else say(what))
+
+    def run() -> None:
+        try:
+            tell(found.set_result, look())
+        except BaseException as error:  # noqa: BLE001  # whoever waits raises it
+            tell(found.set_exception, error)
+
+    threading.Thread(target=run, name="sweep", daemon=True).start()
+    return await found
 
 
 def _soon(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +18,8 @@ from service.throwaway_postgres import throwaway_postgres
 from service.worker.signals import CUT_OFF
 from tests.storage.test_postgres_restarted import Server
 from tests.support.bank import Bank
-from tests.support.processes import start, until
+from tests.support.points import signal_at
+from tests.support.processes import start, stopped, until
 from tests.support.small_claim import LEASE, THREAD, act, small_claim
 from tests.support.workers import a_worker, carry_on, works
 
@@ -43,6 +46,26 @@ def registered(journal: Journal) -> bool:
 def drained_within(url: str, folder: Path, within: timedelta) -> None:
     """Be a worker whose drain may take so long."""
     carry_on(url, folder, small_claim, within=within)
+
+
+def stops_before_a_sweep(url: str, folder: Path) -> None:
+    """Be a worker that stands still before it looks for runs without a job."""
+    signal_at("before queue.sweep", signal.SIGSTOP)
+    carry_on(url, folder, small_claim, within=IDLE)
+
+
+def test_a_sweep_that_waits_for_the_server_does_not_hold_the_end_up(server: Server, tmp_path: Path) -> None:
+    with open_journal(server.url, lease=LEASE):
+        process = start(stops_before_a_sweep, server.url, tmp_path)
+        until(lambda: stopped(process))
+        server.stop()
+        assert process.pid
+        os.kill(process.pid, signal.SIGTERM)
+        os.kill(process.pid, signal.SIGCONT)
+        process.join(30)
+
+        server.start()
+        assert process.exitcode == 0
 
 
 @pytest.mark.parametrize("under_way", [False, True])
