@@ -143,11 +143,10 @@ def test_a_healed_worker_takes_other_runs_up_though_a_call_of_before_the_cut_sti
     site.net.heal(a)
     later = site.submit()
     done(site, later)
-    still = site.run(lasting).state
-    site.control.release()
+    released = site.control.release()
     done(site, lasting)
 
-    assert still == "running"
+    assert released == 1  # the call of before the cut, whoever had its run by then: a cut may outlast the lease
     assert [len(site.control.payments(claim_id)) for claim_id in (lasting, later)] == [1, 1]
     assert worker.drained(PATIENCE_S) == 0
     assert list(site.app.journal.audit.verify()) == []
