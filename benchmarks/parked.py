@@ -28,7 +28,7 @@ from benchmarks.copies import copy_of, copy_thread
 from benchmarks.workers import Workers, workers
 from checkpointing import Journal, open_journal
 from checkpointing.dispatch import ENQUEUE_DUE, TASK, queue_of
-from checkpointing.runs import DUE
+from checkpointing.due import DUE
 from checkpointing.store import Tx
 from graph import thread
 
