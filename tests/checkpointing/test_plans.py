@@ -20,8 +20,8 @@ from benchmarks.claim import NAME, measured_claim
 from benchmarks.copies import copy_of, copy_thread
 from checkpointing import Journal, open_journal
 from checkpointing.dispatch import ENQUEUE_DUE, TASK, queue_of
+from checkpointing.due import DUE, POSTPONE
 from checkpointing.leases import RENEW, TAKE
-from checkpointing.runs import DUE, POSTPONE
 from checkpointing.store import Store, Tx
 from graph import DurableGraph, thread
 from service.worker import Draining
