@@ -28,13 +28,15 @@ WOKEN, BEGUN, SUBMITTED = 10, 5, 0
 ENQUEUE = """
 insert into procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args, scheduled_at)
 values (:queue, :task, :priority, :thread_id, cast(:arguments as jsonb),
-    case when :delay_ms > 0 then clock_timestamp() + :delay_ms * interval '1 millisecond' end)
+    case when :delay_ms > 0 then clock_timestamp() + (:delay_ms + 1) * interval '1 millisecond' end)
 on conflict (queueing_lock) where status = 'todo' do update set
     scheduled_at = case when procrastinate_jobs.scheduled_at > coalesce(excluded.scheduled_at, now()) then excluded.scheduled_at
         else procrastinate_jobs.scheduled_at end,
     priority = greatest(procrastinate_jobs.priority, excluded.priority)
 where procrastinate_jobs.scheduled_at > coalesce(excluded.scheduled_at, now()) or procrastinate_jobs.priority < excluded.priority
 """
+"""A job for later comes a millisecond later: `due_ms` is rounded, and one that fires before its run is due is for nothing."""
+
 ENQUEUE_DUE = """
 insert into procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args)
 select :queue, :task, :priority, thread_id, jsonb_build_object('thread_id', thread_id) from (

@@ -405,6 +405,7 @@ def test_the_command_is_installed_and_ends_with_its_code(
 ) -> None:
     """Through a process, as a script does it: no traceback, one line, the exit code."""
     url = new_postgres()
+    open_journal(url).close()
     said = command("show", "claim-0000", url=url, sandbox=sandbox, folder=tmp_path)
 
     assert said == Said(2, "", "counterfoil: there is no run for thread 'claim-0000'; see counterfoil list\n")

@@ -126,8 +126,8 @@ def test_a_schema_of_its_own_is_made_and_used(owner: Cli, app: Cli, role: Role) 
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("COUNTERFOIL_SCHEMA", "Claims", "COUNTERFOIL_SCHEMA: String should match pattern"),
-        ("COUNTERFOIL_SCHEMA", "a;b", "COUNTERFOIL_SCHEMA: String should match pattern"),
+        ("COUNTERFOIL_SCHEMA", "Claims", "COUNTERFOIL_SCHEMA: a name of lower-case letters"),
+        ("COUNTERFOIL_SCHEMA", "a;b", "COUNTERFOIL_SCHEMA: a name of lower-case letters"),
         ("COUNTERFOIL_CONNECTIONS", "1", "COUNTERFOIL_CONNECTIONS: Input should be greater than or equal to 2"),
         ("COUNTERFOIL_CONNECTIONS", "many", "COUNTERFOIL_CONNECTIONS: Input should be a valid integer"),
         ("COUNTERFOIL_SCHEMAS", "claims", "did you mean COUNTERFOIL_SCHEMA?"),
