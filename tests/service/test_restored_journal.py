@@ -171,6 +171,8 @@ def test_workers_that_were_started_too_early_break_nothing(site: Site, filed: Ma
 def test_a_claim_that_was_submitted_after_the_copy_is_to_be_submitted_again(
     site: Site, filed: Make, control: SandboxControl
 ) -> None:
+    with site.journal():  # its tables are there
+        pass
     site.copy()
     claim = submitted(site, filed)
     approved(site, claim)
