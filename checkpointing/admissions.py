@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from checkpointing.clock import from_ms
-from checkpointing.store import Row
+from checkpointing.errors import UnknownThread
+from checkpointing.store import Row, Tx
 
 RunState = Literal["admitted", "running", "parked", "done", "dead"]
 
@@ -132,3 +133,16 @@ def run_from(row: Row) -> Run:
         discarded_why=row["discarded_why"],
         discarded_at=None if row["discarded_ms"] is None else from_ms(row["discarded_ms"]),
     )
+
+
+def existing(tx: Tx, sql: str, thread_id: str) -> Row:
+    """
+    Return the thread's row of `runs` as *sql* reads it.
+
+    Raises:
+        UnknownThread: no run was ever admitted for it.
+    """
+    row = tx.one(sql, thread_id=thread_id)
+    if row is None:
+        raise UnknownThread(f"there is no run for thread {thread_id!r}; see counterfoil list")
+    return row

@@ -11,14 +11,14 @@ what its receivers did.
 
 from __future__ import annotations
 
-from checkpointing.admissions import Run, run_from
+from checkpointing.admissions import Run, existing, run_from
 from checkpointing.audit import append
 from checkpointing.clock import to_ms
 from checkpointing.covering import audit, withdraw_pending
 from checkpointing.dispatch import WOKEN, enqueue
-from checkpointing.errors import InputRefused, Refused, RunDiscarded, UnknownThread
+from checkpointing.errors import InputRefused, Refused, RunDiscarded
 from checkpointing.principals import named
-from checkpointing.store import Store, Tx
+from checkpointing.store import Store
 from checkpointing.text import storable
 
 GET = "select * from runs where thread_id = :thread_id"
@@ -51,7 +51,7 @@ def redrive(store: Store, thread_id: str, *, principal: str, reason: str) -> Run
     with store.transaction("run.redrive") as tx:
         row = tx.one(REDRIVE, thread_id=thread_id)
         if row is None:
-            raise _refused(_existing(tx, thread_id), "redriven")
+            raise _refused(run_from(existing(tx, GET, thread_id)), "redriven")
         run = run_from(row)
         enqueue(tx, thread_id, graph=run.graph, priority=WOKEN)
         append(tx, thread_id, "run.redrive", actor=principal, subject=thread_id, reason=storable(reason))
@@ -70,13 +70,13 @@ def discard(store: Store, thread_id: str, *, principal: str, reason: str) -> Run
     principal = named(principal, f"discarding thread {thread_id!r} needs a principal: who gives it up?")
     why = storable(reason)
     with store.transaction("run.discard") as tx:
-        seen = _existing(tx, thread_id)
+        seen = run_from(existing(tx, GET, thread_id))
         # Before the run: approvals are locked before runs, by everybody. So what is asked is looked for first, and a run that has moved since
         # it was seen, and may have asked something new, is not discarded.
         withdrawn = withdraw_pending(tx, thread_id, principal=principal, reason=why)
         values = {"principal": principal, "why": why, "seen_ms": to_ms(seen.updated_at), "turn": seen.turn}
         row = tx.one(DISCARD, thread_id=thread_id, **values)
-        run = run_from(row) if row else _existing(tx, thread_id)
+        run = run_from(row) if row else run_from(existing(tx, GET, thread_id))
         if run.discarded_at is None:
             raise _refused(run, "discarded")
         for one in withdrawn:
@@ -91,13 +91,6 @@ def listed(store: Store, *, reason: str | None, after: str, limit: int) -> tuple
     with store.reading() as tx:
         rows = tx.all(LISTED_OF_REASON if reason else LISTED, reason=reason, after=after, limit=limit)
         return tuple(run_from(row) for row in rows)
-
-
-def _existing(tx: Tx, thread_id: str) -> Run:
-    row = tx.one(GET, thread_id=thread_id)
-    if row is None:
-        raise UnknownThread(f"there is no run for thread {thread_id!r}; see counterfoil list")
-    return run_from(row)
 
 
 def _refused(run: Run, done: str) -> Refused:

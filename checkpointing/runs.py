@@ -21,16 +21,16 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from checkpointing import dead_letters, due
-from checkpointing.admissions import Admission, Run, RunState, Standpoint, run_from
+from checkpointing.admissions import Admission, Run, RunState, Standpoint, existing, run_from
 from checkpointing.audit import append
 from checkpointing.budget import Taken, taken
 from checkpointing.clock import duration_ms, to_ms
 from checkpointing.dispatch import BEGUN, enqueue, enqueue_due, forget
 from checkpointing.due import NEXT_END
-from checkpointing.errors import InputChanged, InputRefused, RunDead, UnknownThread
+from checkpointing.errors import InputChanged, InputRefused, RunDead
 from checkpointing.leases import Lease, check_fence, give_back
 from checkpointing.principals import named
-from checkpointing.store import Row, Store, Tx
+from checkpointing.store import Store, Tx
 
 ADMIT = """
 insert into runs (thread_id, state, input_type, input, input_digest, submission, turn, attempts, resumes, submitted_by,
@@ -123,7 +123,7 @@ class Runs:
             }
             row = tx.one(ADMIT, **values)
             if row is None:
-                current = run_from(_existing(tx, LOCK, wanted.thread_id))
+                current = run_from(existing(tx, LOCK, wanted.thread_id))
                 if not _is_new_turn(tx, current, wanted):
                     return current
                 row = tx.one(NEXT_TURN, **{name: value for name, value in values.items() if name != "graph"})
@@ -160,7 +160,7 @@ class Runs:
             UnknownThread: no run was ever admitted for it.
         """
         with self.store.reading() as tx:
-            return run_from(_existing(tx, GET, thread_id))
+            return run_from(existing(tx, GET, thread_id))
 
     def find(self, thread_id: str) -> Run | None:
         """Return the thread's run, or `None`."""
@@ -183,7 +183,7 @@ class Runs:
     def input_of(self, thread_id: str) -> tuple[str, bytes]:
         """Return the admitted input of the current turn as LangGraph's serialiser wrote it."""
         with self.store.reading() as tx:
-            row = _existing(tx, GET, thread_id)
+            row = existing(tx, GET, thread_id)
         return str(row["input_type"]), bytes(row["input"])
 
     def start(self, lease: Lease, thread_id: str, *, head: str, first: bool = True) -> Run:
@@ -203,7 +203,7 @@ class Runs:
             check_fence(tx, lease)
             row = tx.one(START, thread_id=thread_id, head=head, first=int(first))
             if row is None:
-                run = run_from(_existing(tx, GET, thread_id))
+                run = run_from(existing(tx, GET, thread_id))
                 if run.state == "done":
                     return run
                 raise RunDead(f"thread {thread_id!r} is {run.state}{f' ({run.reason})' if run.reason else ''}")
@@ -353,13 +353,6 @@ def _is_new_turn(tx: Tx, current: Run, wanted: Admission) -> bool:
         f"thread {wanted.thread_id!r} was admitted with other input (state {current.state}); nothing was changed. "
         f"Use another thread id for another job; for another turn give this input a name of its own, thread(id, submission=...){turn}"
     )
-
-
-def _existing(tx: Tx, sql: str, thread_id: str) -> Row:
-    row = tx.one(sql, thread_id=thread_id)
-    if row is None:
-        raise UnknownThread(f"there is no run for thread {thread_id!r}; see counterfoil list")
-    return row
 
 
 def _audit(tx: Tx, run: Run, event: str, *, actor: str, **body: Any) -> None:

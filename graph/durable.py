@@ -83,12 +83,14 @@ class DurableGraph:
     Attributes:
         compiled: LangGraph's own graph, for drawing it and for those who know what they do: it takes no lease.
         journal: Where its runs are kept.
+        needs_a_loop: A node of it is async only, so that `ainvoke` alone can run it.
     """
 
     def __init__(self, compiled: Compiled, journal: Journal, advance: Advance) -> None:
         """Use `durable()` instead."""
         self.compiled = compiled
         self.journal = journal
+        self.needs_a_loop = _is_async(compiled.builder)
         self._advance = advance
 
     def invoke(self, given: Any, config: RunnableConfig, **options: Any) -> Any:
@@ -166,11 +168,6 @@ class DurableGraph:
         return self._advance.accepting.name
 
     @property
-    def needs_a_loop(self) -> bool:
-        """Whether a node of it is async only, so that `ainvoke` alone can run it."""
-        return _is_async(self.compiled.builder)
-
-    @property
     def caps(self) -> Caps:
         """What its runs may take over their life."""
         return self._advance.caps
@@ -194,9 +191,7 @@ def _is_async(builder: StateGraph[Any, Any, Any, Any]) -> bool:
         if isinstance(node.runnable, CompiledStateGraph):
             if _is_async(node.runnable.builder):
                 return True
-        elif (
-            getattr(node.runnable, "func", NOTHING) is None
-        ):  # LangGraph's RunnableCallable has one of the two, or both
+        elif getattr(node.runnable, "func", NOTHING) is None:  # LangGraph's own has `func`, `afunc` or both
             return True
     return False
 

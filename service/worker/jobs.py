@@ -85,9 +85,8 @@ def process_jobs(
     rhythm: Rhythm,
 ) -> None:
     """Carry runs of *graphs* on as their jobs come, up to *concurrency* at a time, until draining is asked and the last one has stopped."""
-    logging.getLogger("procrastinate").setLevel(
-        logging.CRITICAL
-    )  # it logs arguments, and every lost connection with its traceback
+    # It logs arguments, and every lost connection with its traceback.
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
     queue = _Queue(journal, engine, graphs, carry_on, draining, concurrency, rhythm)
     asyncio.run(queue.until_drained())
 
@@ -141,9 +140,8 @@ class _Queue:
         """Have the queue end if it has not, and say so if the database is why it did; it fetches nothing more, and the runs under way go on."""
         working.cancel()
         await asyncio.wait({working}, timeout=2 * FAREWELL_S)
-        with suppress(
-            asyncio.CancelledError, asyncio.InvalidStateError
-        ):  # the latter where it hangs: it is cancelled again with the loop
+        # It has no state yet where it hangs: it is cancelled again with the loop.
+        with suppress(asyncio.CancelledError, asyncio.InvalidStateError):
             if isinstance(error := working.exception(), AWAY):
                 log.warning("queue_away", error=type(error.__cause__ or error).__name__)
             elif error:

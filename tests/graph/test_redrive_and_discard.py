@@ -13,7 +13,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
-from checkpointing import Journal, Run, dead_letters
+from checkpointing import Journal, dead_letters
 from checkpointing.errors import (
     AlreadyDecided,
     EffectInDoubt,
@@ -24,7 +24,7 @@ from checkpointing.errors import (
     RunDiscarded,
     UnknownThread,
 )
-from checkpointing.store import Tx
+from checkpointing.store import Row, Tx
 from graph import DurableGraph, DurableState, answer, durable, thread
 from nodes import approval_node, effect_node
 from tests.support.bank import Bank
@@ -211,16 +211,16 @@ def test_a_run_that_was_redriven_while_its_questions_were_looked_for_is_not_disc
         with ThreadPoolExecutor(1) as other:
             other.submit(redrive).result()
 
-    original = dead_letters._existing
+    original = dead_letters.existing
     looked = count()
 
-    def existing(tx: Tx, thread_id: str) -> Run:
-        seen = original(tx, thread_id)
+    def existing(tx: Tx, sql: str, thread_id: str) -> Row:
+        seen = original(tx, sql, thread_id)
         if next(looked) == 0:
             meanwhile()
         return seen
 
-    monkeypatch.setattr(dead_letters, "_existing", existing)
+    monkeypatch.setattr(dead_letters, "existing", existing)
     with pytest.raises(InputRefused, match="redriven meanwhile"):
         journal.runs.discard(ID, principal=OPERATOR)
 
