@@ -15,32 +15,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from datetime import timedelta
 from typing import Any
 
-from checkpointing.clock import duration_ms
-from checkpointing.covering import audit, check_principal, existing, withdraw
-from checkpointing.decisions import Decision, check_decision, refusal
+from checkpointing import amending, asking, deadlines, voting
+from checkpointing.clock import to_ms
+from checkpointing.covering import audit, check_may_decide, existing, locked, withdraw
+from checkpointing.decisions import Decision, check_decision, check_limit, refusal
 from checkpointing.digest import sha256
 from checkpointing.errors import SlotAmbiguous
-from checkpointing.leases import check_fence
-from checkpointing.questions import Approval, Question, approval_from, approval_id
+from checkpointing.notices import note
+from checkpointing.principals import Person, Principal, person
+from checkpointing.questions import Approval, Question, approval_from
 from checkpointing.slots import Place
 from checkpointing.store import Store, Tx
+from checkpointing.voting import Vote
 from checkpointing.waking import wake
 
-LATEST = """
-select * from approvals where thread_id = :thread_id and node = :node and name = :name and visit = :visit
-order by round desc limit 1
-"""
-OPEN = """
-insert into approvals (id, thread_id, node, name, visit, round, interrupt_id, lease, fence, root, task, checkpoint, payload, payload_hash,
-    allowed, approvers, edits, on_expiry, state, opened_ms, expires_ms)
-values (:id, :thread_id, :node, :name, :visit, :round, :interrupt_id, :lease, :fence, :root, :task, :checkpoint, :payload, :payload_hash,
-    :allowed, :approvers, :edits, :on_expiry, 'pending', :now, case when :ttl_ms >= 0 then :now + :ttl_ms end)
-on conflict do nothing
-returning *
-"""
-SUPERSEDE = "update approvals set state = 'superseded' where id = :id and state <> 'superseded' returning id"
 PENDING = """
 select * from approvals where state = 'pending' order by expires_ms nulls last, opened_ms, id limit :limit
 """
@@ -48,13 +39,8 @@ PENDING_OF_THREAD = PENDING.replace("where", "where thread_id = :thread_id and")
 OF_THREAD = "select * from approvals where thread_id = :thread_id order by opened_ms, round, id"
 LOCK_THREAD = "select id, state from approvals where thread_id = :thread_id order by id for update"
 DECIDE = """
-update approvals set state = 'decided', decision = :decision, decided_by = :decided_by, decided_ms = :now
+update approvals set state = 'decided', decision = :decision, decided_by = :decided_by, decided_ms = :now, remind_ms = null
 where id = :id and state = 'pending' and (expires_ms is null or expires_ms > :now)
-returning *
-"""
-EXPIRE = """
-update approvals set state = 'expired', decision = '{"type": "' || on_expiry || '"}', decided_ms = :now
-where thread_id = :thread_id and state = 'pending' and expires_ms <= :now
 returning *
 """
 
@@ -77,29 +63,11 @@ class Approvals:
             SlotAmbiguous: another visit of the node asked what counts as this very question; its answer is not this one's.
             ArgumentsNotJson: the payload is not JSON.
         """
-        payload_hash = sha256(question.payload, what=f"payload of approval {question.name!r}")
-        with self.store.transaction("approval.open") as tx:
-            if place.lease:
-                check_fence(tx, place.lease)
-            actor = place.lease.owner if place.lease else ""
-            latest = _latest(tx, question, place)
-            if latest and latest.payload_hash == payload_hash:
-                return latest
-            if latest and tx.one(SUPERSEDE, id=latest.id):
-                audit(tx, latest, "approval.supersede", actor=actor)
-            row = tx.one(OPEN, **_values(question, place, payload_hash, latest.round + 1 if latest else 0))
-            if row is None:
-                # Somebody opened this round between our two statements: a sibling, which is ambiguous, or on a raw graph another run.
-                faster = _latest(tx, question, place)
-                assert faster is not None
-                return faster
-            approval = approval_from(row)
-            audit(tx, approval, "approval.open", actor=actor, payload=payload_hash, terms=approval.terms())
-            return approval
+        return asking.ask(self.store, question, place=place)
 
-    def decide(self, approval_id: str, decision: Decision, *, principal: str | None) -> Approval:
+    def decide(self, approval_id: str, decision: Decision, *, principal: Principal | None) -> Approval:
         """
-        Record *decision* as the approval's only one, and wake its run.
+        Record *decision* as the approval's only one, and wake its run; or as one vote of several, which leaves the approval `pending`.
 
         Args:
             approval_id: which question is answered.
@@ -109,7 +77,7 @@ class Approvals:
 
         Raises:
             UnknownApproval: there is none with this id.
-            NotAllowed: no principal, not one of the approvers, or the one who submitted the run.
+            NotAllowed: no principal, not one of the approvers, the one who submitted the run, or an amount beyond what they may allow.
             DecisionInvalid: a kind that is not taken, or a malformed decision.
             AlreadyDecided: somebody was faster; it has their decision.
             ApprovalExpired: the time was over.
@@ -117,50 +85,81 @@ class Approvals:
         """
         return self.decide_all([(approval_id, decision)], principal=principal)[0]
 
-    def decide_all(self, decisions: Sequence[tuple[str, Decision]], *, principal: str | None) -> list[Approval]:
+    def decide_all(self, decisions: Sequence[tuple[str, Decision]], *, principal: Principal | None) -> list[Approval]:
         """Record every one of *decisions*, or none if one of them is refused; errors as `decide`."""
+        named = decisions[0][0] if decisions else ""
+        who = person(
+            principal, f"deciding approval {named!r} needs a principal: thread(id, principal=...) or --as NAME"
+        )
+        for approval_id, _ in decisions:
+            self._climb(approval_id)
         with self.store.transaction("approval.decide") as tx:
             # All approvals, then all runs, then all audits: the order in which everybody locks.
-            decided = [self._decide(tx, *one, principal) for one in sorted(decisions, key=lambda one: one[0])]
+            heard = [_decide(tx, *one, who) for one in sorted(decisions, key=lambda one: one[0])]
+            decided = [approval for approval, _ in heard if approval.state == "decided"]
+            for approval in decided:
+                note(tx, approval, "approval.decide", by=who.name, type=(approval.decision or {})["type"])
             for thread_id in sorted({approval.thread_id for approval in decided}):
                 wake(tx, thread_id)
-            for approval in decided:
-                audit(tx, approval, "approval.decide", actor=str(principal), **decided_body(approval))
-            return decided
+            for approval, kept in heard:
+                if approval.state == "decided":
+                    audit(tx, approval, "approval.decide", actor=who.name, **decided_body(approval))
+                else:
+                    audit(tx, approval, "approval.vote", actor=who.name, **_voted_body(approval, kept))
+            return [approval for approval, _ in heard]
 
-    @staticmethod
-    def _decide(tx: Tx, approval_id: str, decision: Decision, principal: str | None) -> Approval:
-        found = existing(tx, approval_id)
-        check_principal(tx, found, principal)
-        kept = check_decision(found, decision)
-        row = tx.one(DECIDE, id=approval_id, decision=json.dumps(kept), decided_by=principal)
-        if row is None:
-            current = existing(tx, approval_id)
-            newest = tx.one(
-                LATEST, thread_id=current.thread_id, node=current.node, name=current.name, visit=current.visit
-            )
-            raise refusal(current, newest=str(newest["id"]) if newest else None)
-        return approval_from(row)
+    def _climb(self, approval_id: str) -> None:
+        """Have the next tier asked before its people are told that they are not asked."""
+        with self.store.reading() as tx:
+            found = existing(tx, approval_id)
+            overdue = found.next_tier and found.expires_at and to_ms(found.expires_at) <= tx.now_ms()
+        if overdue:
+            self.apply_due(found.thread_id)
 
-    def withdraw(self, approval_id: str, *, principal: str | None, reason: str = "") -> Approval:
+    def withdraw(self, approval_id: str, *, principal: Principal | None, reason: str = "") -> Approval:
         """Take a question, or the decision on it, back while no effect has used it; see `covering.withdraw`."""
         return withdraw(self.store, approval_id, principal=principal, reason=reason)
 
-    def expire_due(self, thread_id: str) -> list[Approval]:
-        """Give every overdue question of the thread its outcome at expiry, wake the run, and return them."""
+    def extend(
+        self, approval_id: str, by: timedelta, *, principal: Principal | None, reason: str = "", operator: bool = False
+    ) -> Approval:
+        """
+        Give a question that still waits more time; its reminder moves with its end.
+
+        Args:
+            approval_id: which question.
+            by: how much more.
+            principal: who does it: somebody who may decide it, unless they are an *operator*.
+            reason: why, for the audit.
+            operator: whoever authenticated the principal says that they may change any question.
+
+        Raises:
+            UnknownApproval, NotAllowed: as `decide`.
+            AlreadyDecided, ApprovalExpired, PayloadChanged: it does not wait any more.
+            DecisionInvalid: it waits for ever, or *by* is no time.
+        """
+        return amending.extend(self.store, approval_id, by, principal=principal, reason=reason, operator=operator)
+
+    def reassign(
+        self,
+        approval_id: str,
+        to: Collection[str],
+        *,
+        principal: Principal | None,
+        reason: str = "",
+        operator: bool = False,
+    ) -> Approval:
+        """Have other people asked, names or `group:NAME`, in the time that is left; arguments and errors as `extend`."""
+        return amending.reassign(self.store, approval_id, to, principal=principal, reason=reason, operator=operator)
+
+    def apply_due(self, thread_id: str) -> list[Approval]:
+        """Apply what is overdue on the thread's questions, and return those that have ended; see `deadlines`."""
+        return deadlines.apply_due(self.store, thread_id)
+
+    def votes(self, approval_id: str) -> list[Vote]:
+        """Return what each of several has said of a question that takes more than one person."""
         with self.store.reading() as tx:
-            waiting = tx.all(PENDING_OF_THREAD, thread_id=thread_id, limit=1)
-            now = tx.now_ms() if waiting else 0
-        if not waiting or waiting[0]["expires_ms"] is None or int(waiting[0]["expires_ms"]) > now:
-            return []
-        with self.store.transaction("approval.expire") as tx:
-            tx.all(LOCK_THREAD, thread_id=thread_id)
-            expired = [approval_from(row) for row in tx.all(EXPIRE, thread_id=thread_id)]
-            if expired:
-                wake(tx, thread_id)
-            for one in expired:
-                audit(tx, one, "approval.expire", actor="", type=one.on_expiry)
-            return expired
+            return voting.votes_on(tx, approval_id)
 
     def get(self, approval_id: str) -> Approval:
         """
@@ -214,32 +213,33 @@ def decided_body(approval: Approval) -> dict[str, Any]:
     }
 
 
-def _latest(tx: Tx, question: Question, place: Place) -> Approval | None:
-    """Return the question's latest round, if it is this very question's."""
-    row = tx.one(LATEST, thread_id=question.thread_id, node=question.node, name=question.name, visit=question.visit)
-    if row and not place.answers(tx, row):
-        raise SlotAmbiguous(
-            f"two visits of node {question.node!r} of thread {question.thread_id!r} count as visit {question.visit}, and approval "
-            f"{row['id']!r} was asked by the first. Add the graph as a node whose state has `approvals`"
-        )
-    return approval_from(row) if row else None
+def _decide(tx: Tx, approval_id: str, decision: Decision, who: Person) -> tuple[Approval, dict[str, Any]]:
+    """Take one decision, or one vote; return the approval after it and what is kept of it."""
+    # Its row is held: of two last votes one sees the other, and nobody decides who has just been taken off.
+    found = locked(tx, approval_id)
+    check_may_decide(tx, found, who)
+    kept = check_decision(found, decision)
+    check_limit(found, kept, who)
+    if voting.needed(found, kept) > 1:
+        alike = voting.voted(tx, found, kept, who.name) if _waits(tx, found) else []
+        if 0 < len(alike) < voting.needed(found, kept):
+            return found, kept
+        kept = {**kept, "with": [name for name in alike if name != who.name]}
+    row = tx.one(DECIDE, id=approval_id, decision=json.dumps(kept), decided_by=who.name)
+    if row is None:
+        current = existing(tx, approval_id)
+        raise refusal(current, newest=asking.newest_round(tx, current))
+    return approval_from(row), kept
 
 
-def _values(question: Question, place: Place, payload_hash: str, round_: int) -> dict[str, Any]:
+def _waits(tx: Tx, approval: Approval) -> bool:
+    return approval.state == "pending" and (approval.expires_at is None or to_ms(approval.expires_at) > tx.now_ms())
+
+
+def _voted_body(approval: Approval, kept: dict[str, Any]) -> dict[str, Any]:
     return {
-        "id": approval_id(question.thread_id, question.node, question.name, question.visit, round_),
-        "thread_id": question.thread_id,
-        "node": question.node,
-        "name": question.name,
-        "visit": question.visit,
-        "round": round_,
-        "interrupt_id": question.interrupt_id,
-        "payload": json.dumps(question.payload),
-        "payload_hash": payload_hash,
-        "allowed": json.dumps(question.allowed),
-        "approvers": None if question.approvers is None else json.dumps(question.approvers),
-        "edits": None if question.edits is None else json.dumps(question.edits),
-        "on_expiry": question.on_expiry,
-        "ttl_ms": -1 if question.ttl is None else duration_ms(question.ttl),
-        **place.columns(),
+        "type": kept["type"],
+        "payload": approval.payload_hash,
+        "decision": sha256(kept),
+        "reason": kept.get("reason"),
     }

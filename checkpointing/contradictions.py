@@ -112,9 +112,14 @@ def _against(row: Approval, told: dict[str, Entry]) -> str | None:
         return None  # a missing entry is the chain's to find
     if opened.body["payload"] != sha256(row.payload):
         return "asks about another payload than was recorded"
-    if opened.body["terms"] != row.terms():
+    if _terms_told(told) != row.terms():
         return "has other terms than were recorded: who may decide what until when"
     return _withdrawn_against(row, told.get("approval.withdraw")) or _decided_against(row, told)
+
+
+def _terms_told(told: dict[str, Entry]) -> str:
+    """Return the hash of the terms as they were last recorded: they change where the question climbs, is extended or reassigned."""
+    return str(max((one for one in told.values() if "terms" in one.body), key=lambda one: one.seq).body["terms"])
 
 
 def _withdrawn_against(row: Approval, withdrawn: Entry | None) -> str | None:

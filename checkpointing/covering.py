@@ -17,7 +17,8 @@ from checkpointing.errors import (
     NotAllowed,
     UnknownApproval,
 )
-from checkpointing.principals import named
+from checkpointing.notices import note
+from checkpointing.principals import Person, Principal, person
 from checkpointing.questions import Approval, approval_from
 from checkpointing.store import Store, Tx
 from checkpointing.text import storable
@@ -78,7 +79,7 @@ def _by_whom(approval: Approval, kind: str | None) -> str:
     return f" ({kind})" if kind else ""
 
 
-def withdraw(store: Store, approval_id: str, *, principal: str | None, reason: str) -> Approval:
+def withdraw(store: Store, approval_id: str, *, principal: Principal | None, reason: str) -> Approval:
     """
     Take a question back, or the decision on it, as long as no effect has used it; nothing may be done under it afterwards.
 
@@ -92,17 +93,18 @@ def withdraw(store: Store, approval_id: str, *, principal: str | None, reason: s
         DecisionInvalid: it is a graph's own `interrupt()`, which waits for an answer and for nothing else; or it was rejected.
         AlreadyDecided: an effect acted under it, or it was withdrawn or superseded before.
     """
-    principal = named(principal, f"withdrawing approval {approval_id!r} needs a principal: who takes it back?")
+    who = person(principal, f"withdrawing approval {approval_id!r} needs a principal: who takes it back?")
     with store.transaction("approval.withdraw") as tx:
         # Under the row's lock: a decision that commits meanwhile is another's to take back than the question was.
-        _check_may_withdraw(tx, existing(tx, approval_id, sql=GET_LOCKED), principal)
-        row = tx.one(WITHDRAW, id=approval_id, principal=principal, why=storable(reason))
+        _check_may_withdraw(tx, locked(tx, approval_id), who)
+        row = tx.one(WITHDRAW, id=approval_id, principal=who.name, why=storable(reason))
         used = tx.one(USED_BY, id=approval_id)
         if row is None or used:
             raise _too_late(existing(tx, approval_id), str(used["key"]) if used else None)
         withdrawn = approval_from(row)
+        note(tx, withdrawn, "approval.withdraw", by=who.name)
         wake(tx, withdrawn.thread_id)
-        audit(tx, withdrawn, "approval.withdraw", actor=principal, reason=storable(reason))
+        audit(tx, withdrawn, "approval.withdraw", actor=who.name, reason=storable(reason))
         return withdrawn
 
 
@@ -114,22 +116,19 @@ def withdraw_pending(tx: Tx, thread_id: str, *, principal: str, reason: str) -> 
     ]
 
 
-def check_principal(tx: Tx, approval: Approval, principal: str | None) -> None:
+def check_may_decide(tx: Tx, approval: Approval, who: Person) -> None:
     """
-    Make sure that this principal may decide the approval.
+    Make sure that this person may decide the approval, whatever they decide.
 
     Raises:
-        NotAllowed: nobody was named, or not one of the approvers, or the one who submitted the run.
+        NotAllowed: they are not one of the approvers, or they submitted the run.
     """
-    who = named(
-        principal, f"deciding approval {approval.id!r} needs a principal: thread(id, principal=...) or --as NAME"
-    )
-    if approval.approvers is not None and who not in approval.approvers:
+    if approval.approvers is not None and not who.is_among(approval.approvers):
         raise NotAllowed(
-            f"{who!r} may not decide approval {approval.id!r}; its approvers are {', '.join(approval.approvers)}"
+            f"{who.name!r} may not decide approval {approval.id!r}; its approvers are {', '.join(approval.approvers)}"
         )
-    if who in submitters(tx, approval.thread_id):
-        raise NotAllowed(f"{who!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
+    if who.name in submitters(tx, approval.thread_id):
+        raise NotAllowed(f"{who.name!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
 
 
 def existing(tx: Tx, approval_id: str, *, sql: str = GET) -> Approval:
@@ -145,12 +144,17 @@ def existing(tx: Tx, approval_id: str, *, sql: str = GET) -> Approval:
     return approval_from(row)
 
 
+def locked(tx: Tx, approval_id: str) -> Approval:
+    """Return the approval with this id, its row held until *tx* ends; errors as `existing`."""
+    return existing(tx, approval_id, sql=GET_LOCKED)
+
+
 def audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:
     """Write what happened to the approval into its thread's audit, as part of *tx*."""
     append(tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body)
 
 
-def _check_may_withdraw(tx: Tx, found: Approval, principal: str) -> None:
+def _check_may_withdraw(tx: Tx, found: Approval, who: Person) -> None:
     """Let whoever may decide take a decision back; a question also whoever put it. A reject allows nothing, so nothing of it is taken back."""
     if found.interrupt_id:
         raise DecisionInvalid(
@@ -158,8 +162,8 @@ def _check_may_withdraw(tx: Tx, found: Approval, principal: str) -> None:
         )
     if found.decision and found.decision["type"] not in ("approve", "edit"):
         raise DecisionInvalid(f"approval {found.id!r} was rejected: nothing may be done under it anyway")
-    if found.decision or principal not in submitters(tx, found.thread_id):
-        check_principal(tx, found, principal)
+    if found.decision or who.name not in submitters(tx, found.thread_id):
+        check_may_decide(tx, found, who)
 
 
 def _too_late(found: Approval, used_by: str | None) -> AlreadyDecided:

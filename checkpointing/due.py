@@ -4,7 +4,7 @@ When somebody is to look at a run: the column `runs.due_ms`, apart from the tran
     ready           since the moment it became so
     being done      since its start; its lease keeps others away, so it is found once the lease is over
     failed          when its wait is over
-    parked          at its first expiry, or when its cap on age is reached
+    parked          at its first reminder or expiry, or when its cap on age is reached
     done, dead      never
 
 What is due is looked up by its index and by nothing else, so what is parked costs a look nothing. A crash around any of these leaves the run due as
@@ -29,10 +29,10 @@ update runs set error = coalesce(:error, error), due_ms = :now + :delay_ms
 where thread_id = :thread_id and state = :state and due_ms = :seen_ms and due_ms <= :now
 """
 NEXT_END = """
-(select min(at_ms) from (select expires_ms as at_ms from approvals where thread_id = :thread_id and state = 'pending'
+(select min(at_ms) from (select coalesce(remind_ms, expires_ms) as at_ms from approvals where thread_id = :thread_id and state = 'pending'
     union all select cast(:until_ms as bigint)) as ends)
 """
-"""When something on a parked run ends: its first expiry, or its own end, whichever is earlier."""
+"""When something on a parked run ends: its first reminder or expiry, or its own end, whichever is earlier."""
 
 WAIT_ON = """
 update runs set due_ms = {next_end} where thread_id = :thread_id and state = 'parked' and due_ms <= :now

@@ -24,6 +24,7 @@ from checkpointing.errors import JournalUnusable
 from checkpointing.leases import Leases
 from checkpointing.ledger import Ledger
 from checkpointing.migrate import bring_up_to_date, known
+from checkpointing.notices import Notices
 from checkpointing.postgres import CONNECTIONS, PostgresEngine
 from checkpointing.runs import Runs
 from checkpointing.savers import make_saver, newest_tables
@@ -61,6 +62,7 @@ class Journal:
         self.runs = Runs(store)
         self.effects = Ledger(store)
         self.approvals = Approvals(store)
+        self.notices = Notices(store)
         self.audit = Audit(
             store, (runs_witness(self.runs), effects_witness(self.effects), approvals_witness(self.approvals))
         )

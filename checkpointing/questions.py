@@ -12,6 +12,7 @@ from typing import Any, Literal
 from checkpointing.clock import from_ms
 from checkpointing.digest import JSON, sha256
 from checkpointing.store import Row
+from checkpointing.tiers import Tier, tier_from
 
 ApprovalState = Literal["pending", "decided", "superseded", "expired", "withdrawn"]
 
@@ -29,8 +30,14 @@ class Question:
         approvers: Who may decide; `None`: any principal but the submitter.
         edits: A JSON Schema that an edited payload must fit, over the rule that it keeps the keys and kinds of the one shown.
         ttl: How long the question stands; `None`: for ever.
-        on_expiry: The kind of decision the expiry counts as.
+        on_expiry: What the expiry counts as: a kind of decision, or `hand_over`.
         interrupt_id: LangGraph's id, for an interrupt that is not an approval node's.
+        tiers: The ladder it climbs; where there is one, the tier it stands with says who may decide and for how long.
+        amount_in: The payload's key that has what is asked about, in minor units.
+        four_eyes: An edited payload takes a second person who wants exactly the same.
+        quorum: How many have to say the same, where there is no ladder.
+        remind: How long before the end of `ttl` the approvers are reminded.
+        about: What is shown beside the payload and binds nothing, as JSON.
     """
 
     thread_id: str
@@ -44,6 +51,12 @@ class Question:
     ttl: timedelta | None = None
     on_expiry: str = "reject"
     interrupt_id: str | None = None
+    tiers: tuple[Tier, ...] = ()
+    amount_in: str | None = None
+    four_eyes: bool = False
+    quorum: int = 1
+    remind: timedelta | None = None
+    about: dict[str, JSON] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,13 @@ class Approval:
         decided_by: The principal; `None` for an expiry.
         interrupt_id: Set where the question is a graph's own `interrupt()`.
         withdrawn_by: Who took the question, or the decision, back; the decision stays on record.
+        amount: What is asked about, in minor units, where the payload says so under `amount_in`.
+        about: What is shown beside the payload; it binds nothing.
+        replaces: The approval this one took the place of: the round, or the visit, before it.
+        tiers: The ladder; empty for a question that is asked of one set of people.
+        tier: The place on it, from 0.
+        quorum: How many have to say the same.
+        remind_at: When a reminder is due; `None` once it was given, and where there is none.
     """
 
     id: str
@@ -81,6 +101,26 @@ class Approval:
     withdrawn_by: str | None = None
     withdrawn_why: str | None = None
     withdrawn_at: datetime | None = None
+    amount: int | None = None
+    amount_in: str | None = None
+    about: dict[str, Any] | None = None
+    replaces: str | None = None
+    tiers: tuple[Tier, ...] = ()
+    tier: int = 0
+    quorum: int = 1
+    four_eyes: bool = False
+    remind_at: datetime | None = None
+    reminded_at: datetime | None = None
+
+    @property
+    def at_tier(self) -> Tier | None:
+        """The tier it stands with, where it has a ladder."""
+        return self.tiers[self.tier] if self.tiers else None
+
+    @property
+    def next_tier(self) -> Tier | None:
+        """The tier that is asked when this one's time is over."""
+        return self.tiers[self.tier + 1] if self.tier + 1 < len(self.tiers) else None
 
     def request(self) -> dict[str, Any]:
         """Return what the interrupt shows: the question, in JSON."""
@@ -99,14 +139,17 @@ class Approval:
     def terms(self) -> str:
         """Return the hash of the question's terms: who may decide what until when, and what silence counts as."""
         until = self.expires_at.isoformat() if self.expires_at else None
-        return sha256([self.allowed, self.approvers, self.edits, self.on_expiry, until])
+        terms: list[Any] = [self.allowed, self.approvers, self.edits, self.on_expiry, until]
+        ladder = [[tier.as_json() for tier in self.tiers], self.tier, self.quorum, self.four_eyes, self.amount_in]
+        # A question of before there were ladders has the hash it was opened with.
+        return sha256(terms if ladder == [[], 0, 1, False, None] else [*terms, *ladder])
 
     def record(self) -> dict[str, Any]:
         """
         Return the decided approval as the state holds it, in JSON.
 
         Keys: `id`, `name`, `visit`, `type` (the decision's, or `withdrawn`), `payload` and `payload_hash` (as approved, or as the approver
-        made them), `by`, `at`, `reason`, `expired`.
+        made them), `by`, `at`, `reason`, `expired`; and `with`, where it took several: the others who said the same.
         """
         decision = self.decision or {}
         payload, payload_hash = self.approved()
@@ -123,6 +166,7 @@ class Approval:
             "at": self.decided_at.isoformat() if self.decided_at else None,
             "reason": decision.get("reason"),
             "expired": self.state == "expired",
+            **({"with": decision["with"]} if "with" in decision else {}),
         }
 
     def _withdrawal(self) -> dict[str, Any]:
@@ -150,6 +194,12 @@ def approval_id(thread_id: str, node: str, name: str, visit: int, round_: int) -
     return "apr_" + sha256([thread_id, node, name, visit, round_])[:20]
 
 
+def amount_of(payload: Any, key: str | None) -> int | None:
+    """Return what *payload* asks about in minor units; `None` where it does not say."""
+    found = payload.get(key) if key is not None and isinstance(payload, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
 def approval_from(row: Row) -> Approval:
     """Read an approval from its row."""
     return Approval(
@@ -175,4 +225,14 @@ def approval_from(row: Row) -> Approval:
         withdrawn_by=row["withdrawn_by"],
         withdrawn_why=row["withdrawn_why"],
         withdrawn_at=None if row["withdrawn_ms"] is None else from_ms(row["withdrawn_ms"]),
+        amount=row["amount"],
+        amount_in=row["amount_in"],
+        about=None if row["about"] is None else json.loads(row["about"]),
+        replaces=row["replaces"],
+        tiers=() if row["tiers"] is None else tuple(map(tier_from, json.loads(row["tiers"]))),
+        tier=row["tier"],
+        quorum=row["quorum"],
+        four_eyes=bool(row["four_eyes"]),
+        remind_at=None if row["remind_ms"] is None else from_ms(row["remind_ms"]),
+        reminded_at=None if row["reminded_ms"] is None else from_ms(row["reminded_ms"]),
     )

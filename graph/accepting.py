@@ -17,6 +17,7 @@ from checkpointing import Journal, Run
 from checkpointing.admissions import Admission
 from checkpointing.digest import sha256
 from checkpointing.errors import ArgumentsNotJson, CounterfoilError, GraphChanged, InputRefused
+from checkpointing.principals import Person
 from graph.asks import Ask, Decide, Nudge, Start
 from graph.questions import decide
 from graph.snapshots import check_nodes_exist, check_turn
@@ -45,7 +46,7 @@ class Accepting:
         ask: Ask,
         config: RunnableConfig,
         thread_id: str,
-        principal: str | None,
+        principal: Person | None,
         submission: str,
         *,
         queued: bool = False,
@@ -57,7 +58,8 @@ class Accepting:
             self.check_carries(thread_id, config)
         if isinstance(ask, Start):
             self._check_input(ask.input)
-            run = self.journal.runs.admit(self._admission(ask.input, thread_id, principal, submission), queued=queued)
+            name = principal.name if principal else None
+            run = self.journal.runs.admit(self._admission(ask.input, thread_id, name, submission), queued=queued)
             return not (self.turns and submission and submission != run.submission)
         if isinstance(ask, Decide):
             decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)

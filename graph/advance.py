@@ -144,7 +144,7 @@ class Advance:
 
     def _is_due(self, thread_id: str) -> bool:
         """Apply what is overdue, and tell whether there is anything to do."""
-        self.journal.approvals.expire_due(thread_id)
+        self.journal.approvals.apply_due(thread_id)
         run = self.journal.runs.get(thread_id)
         if run.state == "dead":
             raise RunDead(_dead(run))

@@ -15,6 +15,7 @@ from langgraph.types import Command, Interrupt
 from checkpointing import Approval
 from checkpointing.digest import JSON
 from checkpointing.errors import DecisionInvalid, InputRefused
+from checkpointing.principals import Person
 from nodes.principal import PRINCIPAL, Principal, principal_of
 from nodes.state import CHANNELS
 
@@ -63,13 +64,13 @@ class Answer:
 Ask = Start | Nudge | Decide
 
 
-def thread(thread_id: str, *, principal: str | None = None, submission: str | None = None) -> RunnableConfig:
+def thread(thread_id: str, *, principal: str | Person | None = None, submission: str | None = None) -> RunnableConfig:
     """
     Return the config that names a thread.
 
     Args:
         thread_id: 1 to 255 characters without control characters.
-        principal: who is acting, as authentication says; needed to decide.
+        principal: who is acting, as authentication says; needed to decide. A `Person` has groups and a limit too.
         submission: the caller's name for this input, where the graph takes turns: the same name is the same turn.
 
     Raises:
@@ -78,7 +79,7 @@ def thread(thread_id: str, *, principal: str | None = None, submission: str | No
     _check_thread_id(thread_id)
     configurable: dict[str, Any] = {"thread_id": thread_id}
     if principal is not None:
-        configurable[PRINCIPAL] = Principal(principal)
+        configurable[PRINCIPAL] = Principal(principal if isinstance(principal, Person) else Person(principal))
     if submission is not None:
         configurable[SUBMISSION] = submission
     return {"configurable": configurable}
@@ -136,7 +137,7 @@ def read_ask(given: object) -> Ask:
     raise InputRefused(f"the input is a mapping, None or Command(resume=...), not {type(given).__name__}")
 
 
-def read_config(config: RunnableConfig) -> tuple[str, str | None, str]:
+def read_config(config: RunnableConfig) -> tuple[str, Person | None, str]:
     """
     Return the thread id, the principal and the submission a config names.
 
@@ -152,9 +153,10 @@ def read_config(config: RunnableConfig) -> tuple[str, str | None, str]:
     thread_id = configurable.get("thread_id")
     _check_thread_id(thread_id)
     principal, submission = principal_of(config), str(configurable.get(SUBMISSION) or "")
-    if not is_plain(f"{principal or ''}{submission}"):
+    name = principal.name if principal else None
+    if not is_plain(f"{name or ''}{submission}"):
         raise InputRefused(
-            f"a principal and a submission are text without control characters, not {principal!r}, {submission!r}"
+            f"a principal and a submission are text without control characters, not {name!r}, {submission!r}"
         )
     return str(thread_id), principal, submission
 

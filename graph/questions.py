@@ -16,6 +16,7 @@ from checkpointing import Approval, Journal, Lease
 from checkpointing.ancestry import own_ancestry
 from checkpointing.digest import canonical
 from checkpointing.errors import ArgumentsNotJson, DecisionInvalid, UnknownApproval
+from checkpointing.principals import Person
 from checkpointing.questions import Question
 from checkpointing.slots import Place
 from graph.answers import check_answer
@@ -46,7 +47,7 @@ def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, l
     return found
 
 
-def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id: str, principal: str | None) -> None:
+def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id: str, principal: Person | None) -> None:
     """
     Record the decisions a call brings, each by the approval or interrupt it names; all of them, or none if one is refused.
 

@@ -8,7 +8,7 @@ decision leaves the question open, one after it leaves a decided row that the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -18,9 +18,10 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.types import interrupt
 
 from checkpointing import Approval, Journal
-from checkpointing.decisions import KINDS
+from checkpointing.decisions import AT_EXPIRY, KINDS
 from checkpointing.errors import GraphRefused
 from checkpointing.questions import Question
+from checkpointing.tiers import Tier, check_ladder
 from nodes.principal import principal_of
 from nodes.state import read_channel
 from nodes.visit import visit
@@ -41,8 +42,14 @@ def approval_node(
     payload: Callable[[State], Mapping[str, Any]],
     allowed: Collection[str] = ("approve", "reject"),
     ttl: timedelta | None = None,
+    remind: timedelta | None = None,
     on_expiry: str = "reject",
     approvers: Collection[str] | Callable[[State], Collection[str] | None] | None = None,
+    quorum: int = 1,
+    tiers: Sequence[Tier] = (),
+    amount: str | None = None,
+    four_eyes: bool = False,
+    about: Callable[[State], Mapping[str, Any]] | None = None,
     edits: Mapping[str, Any] | Callable[[State], Mapping[str, Any]] | None = None,
     into: str | None = None,
 ) -> ApprovalNode:
@@ -55,21 +62,33 @@ def approval_node(
         payload: exactly what is to be approved, from the state, as JSON.
         allowed: the kinds of decision taken: approve, edit, reject, respond.
         ttl: how long the question stands; by default for ever.
-        on_expiry: the kind of decision its expiry counts as.
-        approvers: who may decide, or a function of the state that returns them; by default any principal but the submitter.
+        remind: how long before the end of `ttl` the approvers are reminded.
+        on_expiry: what its end counts as: reject, approve, or hand_over, which the graph routes to people who take the matter over.
+        approvers: who may decide, names and `group:NAME`, or a function of the state that returns them; by default any principal but the
+            submitter.
+        quorum: how many of them have to say the same.
+        tiers: a ladder in place of `ttl`, `remind`, `approvers` and `quorum`: the question begins with the first tier that may approve its
+            amount, and is asked of the next one when that tier's time is over.
+        amount: the payload's key that has the amount, in minor units, for the limits of tiers and of approvers.
+        four_eyes: an edited payload takes a second person who wants exactly the same.
+        about: what is shown beside the payload and binds nothing, from the state: `title`, `why`, `said`, `facts`, `documents`
+            (`docs/approvals.md`).
         edits: a JSON Schema that an edited payload must fit, or a function of the state that returns it. An edit keeps the payload's keys
             and the kinds of its values in any case.
         into: a state key that gets the decided record too.
 
     Raises:
-        ValueError: a kind of decision that does not exist.
+        ValueError: a kind of decision that does not exist, or a ladder that has no end.
     """
-    if unknown := ({*allowed, on_expiry} - set(KINDS)):
-        raise ValueError(
-            f"approval {name!r}: there is no decision {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}"
+    _check_kinds(name, allowed, on_expiry)
+    if tiers and (ttl, remind, approvers, quorum) != (None, None, None, 1):
+        raise ValueError(f"approval {name!r}: with tiers, each says its own ttl, remind, approvers and quorum")
+    try:
+        check_ladder(
+            tiers or [Tier("the only one", ttl=ttl, remind=remind, quorum=quorum)], has_amount=amount is not None
         )
-    if on_expiry in {"edit", "respond"}:
-        raise ValueError(f"approval {name!r}: on_expiry is approve or reject; nobody is there to edit")
+    except ValueError as error:
+        raise ValueError(f"approval {name!r}: {error}") from error
 
     if edits is not None and not callable(edits):
         _checked(name, edits)
@@ -96,11 +115,17 @@ def approval_node(
             edits=None if fits is None else dict(fits),
             ttl=ttl,
             on_expiry=on_expiry,
+            tiers=tuple(tiers),
+            amount_in=amount,
+            four_eyes=four_eyes,
+            quorum=quorum,
+            remind=remind,
+            about=None if about is None else dict(about(state)),
         )
 
     def run(state: State, config: RunnableConfig) -> dict[str, Any]:
         asked = question(state, config)
-        journal.approvals.expire_due(asked.thread_id)
+        journal.approvals.apply_due(asked.thread_id)
         here = visit(config)
         approval = journal.approvals.open(asked, place=here.place(journal, here.lease))
         while approval.state == "pending":
@@ -113,6 +138,15 @@ def approval_node(
         return await journal.bridge.run(run, state, config)
 
     return ApprovalNode(run, arun, name=name)
+
+
+def _check_kinds(name: str, allowed: Collection[str], on_expiry: str) -> None:
+    if unknown := (set(allowed) - set(KINDS)):
+        raise ValueError(
+            f"approval {name!r}: there is no decision {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}"
+        )
+    if on_expiry not in AT_EXPIRY:
+        raise ValueError(f"approval {name!r}: on_expiry is {', '.join(AT_EXPIRY)}, not {on_expiry!r}")
 
 
 def _checked(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from checkpointing.errors import NotAllowed
+from checkpointing.principals import Person
 
 PRINCIPAL = "__counterfoil_principal"
 """Where `thread(id, principal=...)` puts it; LangGraph stores no key that begins with two underscores."""
@@ -27,10 +28,10 @@ STUDIO = "StudioUser"
 class Principal:
     """Somebody named by the Python caller."""
 
-    name: str
+    person: Person
 
 
-def principal_of(config: RunnableConfig) -> str | None:
+def principal_of(config: RunnableConfig) -> Person | None:
     """
     Return the authenticated principal of this call, or `None`.
 
@@ -40,10 +41,11 @@ def principal_of(config: RunnableConfig) -> str | None:
     configurable = config.get("configurable", {})
     given = configurable.get(PRINCIPAL)
     if given is None:
-        return identity_of(configurable.get(SERVER_USER))
+        identity = identity_of(configurable.get(SERVER_USER))
+        return None if identity is None else Person(identity)
     if not isinstance(given, Principal):
         raise NotAllowed("a client does not say who it is: the principal comes from authentication")
-    return given.name
+    return given.person
 
 
 def identity_of(user: Any) -> str | None:

@@ -103,7 +103,7 @@ def what_a_worker_sends(graph: DurableGraph) -> Sent:
             journal.runs.postpone(journal.runs.get(thread_id), wait=timedelta(seconds=1))
             if journal.store.dialect.dispatches:
                 journal.runs.enqueue_due(NAME)
-        journal.approvals.expire_due(copy_of(PARKED, 7))
+        journal.approvals.apply_due(copy_of(PARKED, 7))
         lease = journal.leases.take("thread:another")
         journal.leases.renew(lease)
         journal.leases.give_back(lease)

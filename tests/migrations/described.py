@@ -50,7 +50,7 @@ def _sqlite(tx: Tx) -> Iterator[tuple[str, str]]:
         for column in tx.all(SQLITE_COLUMNS, name=name):
             yield name, _column(name, column["name"], column["type"], column["filled"], column["preset"])
         for index in tx.all(SQLITE_INDEXES, name=name):
-            columns = ", ".join(one["name"] for one in tx.all(SQLITE_INDEXED, name=index["name"]))
+            columns = ", ".join(one["name"] or "an expression" for one in tx.all(SQLITE_INDEXED, name=index["name"]))
             unique = "unique index" if index["one_each"] else "index"
             yield name, f"{name}: {unique} ({columns}){''.join(re.findall(r' where .*', index['sql']))}"
         for check in re.findall(r"check (\(.*?\)\))", table["sql"]):

@@ -287,7 +287,7 @@ def test_an_expired_approval_is_refused_by_the_ledger_whatever_the_state_says(wo
     """A state that was written by hand claims an approval that nobody gave."""
     question = world.asked()
     clock.move(timedelta(days=4))
-    world.journal.approvals.expire_due("claim-0042")
+    world.journal.approvals.apply_due("claim-0042")
     forged = {**world.journal.approvals.get(question.value["id"]).record(), "type": "approve", "expired": False}
     world.graph.compiled.update_state(THREAD, {"approvals": {"payout": forged}}, as_node="gate")
     with pytest.raises(EffectNotApproved, match="is expired"):

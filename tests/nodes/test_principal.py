@@ -9,6 +9,7 @@ import pytest
 from langgraph_sdk import Auth
 
 from checkpointing.errors import NotAllowed
+from checkpointing.principals import Person
 from graph import thread
 from nodes.principal import principal_of
 
@@ -18,7 +19,7 @@ def config(**configurable: Any) -> Any:
 
 
 def test_python_names_the_principal() -> None:
-    assert principal_of(thread("claim-0042", principal="ada")) == "ada"
+    assert principal_of(thread("claim-0042", principal="ada")) == Person("ada")
     assert principal_of(thread("claim-0042")) is None
 
 
@@ -42,4 +43,4 @@ def test_a_name_that_json_can_make_is_refused(name: Any) -> None:
     ],
 )
 def test_a_servers_user_is_the_principal_unless_it_is_nobody(user: Any, principal: str | None) -> None:
-    assert principal_of(config(langgraph_auth_user=user)) == principal
+    assert principal_of(config(langgraph_auth_user=user)) == (principal and Person(principal))

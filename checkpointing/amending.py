@@ -1,0 +1,102 @@
+"""
+Amending a question that still waits: more time, or other people. Its payload is not touched: another payload is another question.
+
+Who may: whoever may decide it, and an operator, whom the service lets in as one. A crash before the commit leaves the question as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+from checkpointing.asking import newest_round
+from checkpointing.clock import duration_ms
+from checkpointing.covering import audit, check_may_decide, existing, locked
+from checkpointing.decisions import refusal
+from checkpointing.errors import DecisionInvalid
+from checkpointing.notices import note
+from checkpointing.principals import Principal, person
+from checkpointing.questions import Approval, approval_from
+from checkpointing.store import Store, Tx
+from checkpointing.text import storable
+
+EXTEND = """
+update approvals set expires_ms = expires_ms + :by_ms, remind_ms = case when remind_ms is not null then remind_ms + :by_ms end
+where id = :id and state = 'pending' and expires_ms > :now
+returning *
+"""
+REASSIGN = """
+update approvals set approvers = :approvers where id = :id and state = 'pending' and (expires_ms is null or expires_ms > :now)
+returning *
+"""
+
+
+def extend(
+    store: Store, approval_id: str, by: timedelta, *, principal: Principal | None, reason: str, operator: bool
+) -> Approval:
+    """Give a question that still waits more time; errors as `Approvals.extend`."""
+    if by <= timedelta():
+        raise DecisionInvalid(f"approval {approval_id!r} is extended by a time longer than nothing, not by {by}")
+    return _amend(
+        store,
+        approval_id,
+        "approval.extend",
+        EXTEND,
+        {"by_ms": duration_ms(by)},
+        principal=principal,
+        reason=reason,
+        operator=operator,
+    )
+
+
+def reassign(
+    store: Store, approval_id: str, to: Collection[str], *, principal: Principal | None, reason: str, operator: bool
+) -> Approval:
+    """Have other people asked; errors as `Approvals.reassign`."""
+    if not to or not all(one.strip() and storable(one) == one for one in to):
+        raise DecisionInvalid(f"approval {approval_id!r} is reassigned to somebody: names, or group:NAME")
+    values = {"approvers": json.dumps(list(to))}
+    return _amend(
+        store,
+        approval_id,
+        "approval.reassign",
+        REASSIGN,
+        values,
+        principal=principal,
+        reason=reason,
+        operator=operator,
+    )
+
+
+def _amend(
+    store: Store,
+    approval_id: str,
+    event: str,
+    sql: str,
+    values: dict[str, Any],
+    *,
+    principal: Principal | None,
+    reason: str,
+    operator: bool,
+) -> Approval:
+    who = person(principal, f"changing approval {approval_id!r} needs a principal: who does it?")
+    with store.transaction(event) as tx:
+        found = locked(tx, approval_id)
+        if not operator:
+            check_may_decide(tx, found, who)
+        row = tx.one(sql, id=approval_id, **values)
+        if row is None:
+            raise _not_amended(tx, approval_id)
+        amended = approval_from(row)
+        note(tx, amended, event, by=who.name)
+        audit(tx, amended, event, actor=who.name, terms=amended.terms(), reason=storable(reason))
+        return amended
+
+
+def _not_amended(tx: Tx, approval_id: str) -> Exception:
+    found = existing(tx, approval_id)
+    if found.state == "pending" and found.expires_at is None:
+        return DecisionInvalid(f"approval {approval_id!r} waits for ever, so there is nothing to extend")
+    return refusal(found, newest=newest_round(tx, found))
