@@ -136,7 +136,8 @@ class Crew:
         self.start()
 
     def drain(self) -> list[int]:
-        """End all of them with SIGTERM, and return their exit codes."""
+        """End all of them with SIGTERM once they work, and return their exit codes: one that is still being loaded has nothing to drain."""
+        self.wait_working()
         codes = []
         while self.workers:
             codes.append(self.workers.pop().end(signal.SIGTERM))
