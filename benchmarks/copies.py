@@ -1,8 +1,8 @@
 """
 Many threads made of one: the rows of a thread that really ran so far, copied in the database, under new names.
 
-Every table that has the thread's rows is copied, ours and LangGraph's, in one statement a table; in a text the thread's id and its approvals' are
-replaced, so keys, slots and leases are the copy's own. A copy is what the code would have written, but for three things: the hashes of its audit are
+Every table that has the thread's rows is copied, ours and LangGraph's, in one statement a table; in a text the thread's id and those of its approvals and notices
+are replaced, so keys, slots and leases are the copy's own. A copy is what the code would have written, but for three things: the hashes of its audit are
 those of the original, its approvals' ids are not derived from its own, and all were written at one moment.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from checkpointing.store import Store, Tx
 
-APPROVALS = "select id from approvals where thread_id = :thread_id order by id"
+NAMED = """
+select id from approvals where thread_id = :thread_id union all select id from notices where thread_id = :thread_id order by id
+"""
 SQLITE_COLUMNS = """
 select tables.name as place, columns.name as name, lower(columns.type) as type
 from sqlite_schema tables join pragma_table_info(tables.name) columns where tables.type = 'table'
@@ -36,12 +38,12 @@ def copy_thread(store: Store, thread_id: str, *, first: int, last: int) -> None:
     The thread's id must be a text that stands nowhere else in its rows.
     """
     with store.transaction("copies.make") as tx:
-        approvals = [str(row["id"]) for row in tx.all(APPROVALS, thread_id=thread_id)]
+        named = [str(row["id"]) for row in tx.all(NAMED, thread_id=thread_id)]
         for place, columns in sorted(_columns(tx).items()):
             key = "thread_id" if "thread_id" in columns else "name" if place == "leases" else None
             if key:
                 given = thread_id if key == "thread_id" else f"thread:{thread_id}"
-                tx.all(_statement(place, columns, key, [thread_id, *approvals]), given=given, first=first, last=last)
+                tx.all(_statement(place, columns, key, [thread_id, *named]), given=given, first=first, last=last)
     if store.dialect.name == "postgres":  # which does so by itself after a while; SQLite never does
         with store.reading() as tx:
             tx.all("analyze")

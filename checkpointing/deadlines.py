@@ -19,7 +19,7 @@ from checkpointing.store import Row, Store, Tx
 from checkpointing.waking import wake
 
 OVERDUE = """
-select id from approvals where thread_id = :thread_id and state = 'pending' and coalesce(remind_ms, expires_ms) <= :until limit 1
+select id from approvals where thread_id = :thread_id and state = 'pending' and coalesce(remind_ms, expires_ms) <= :now limit 1
 """
 LOCK_THREAD = "select * from approvals where thread_id = :thread_id and state = 'pending' order by id for update"
 REMIND = """
@@ -43,7 +43,7 @@ returning *
 def apply_due(store: Store, thread_id: str) -> list[Approval]:
     """Remind of, escalate or end every overdue question of the thread, wake the run where one has ended, and return those that have."""
     with store.reading() as tx:
-        if tx.one(OVERDUE, thread_id=thread_id, until=tx.now_ms()) is None:
+        if tx.one(OVERDUE, thread_id=thread_id) is None:
             return []
     with store.transaction("approval.expire") as tx:
         changed = [_applied(tx, row) for row in tx.all(LOCK_THREAD, thread_id=thread_id)]

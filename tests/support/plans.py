@@ -20,6 +20,7 @@ from checkpointing.sqlite import SqliteEngine
 from checkpointing.store import Tx
 
 GROWING = {
+    "approval_votes",
     "approvals",
     "audit",
     "audit_heads",
@@ -28,7 +29,9 @@ GROWING = {
     "checkpoints",
     "effect_generations",
     "effects",
+    "idempotency_keys",
     "leases",
+    "notices",
     "procrastinate_events",
     "procrastinate_jobs",
     "runs",
@@ -38,7 +41,9 @@ GROWING = {
 """Tables that have more rows the more runs there were; `writes` is LangGraph's on SQLite."""
 
 WALKED = {
+    "approvals_queue": "in the order in which they expire, up to the limit",
     "approvals_pending": "in the order in which they expire, up to the limit",
+    "notices_by_time": "only what nobody was told of yet is in it, up to the limit",
     "procrastinate_jobs_lock_idx_v1": "only jobs that are at work are in it",
     "procrastinate_jobs_priority_idx_v1": "only jobs that wait are in it, in the order in which they are fetched",
 }
