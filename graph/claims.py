@@ -4,7 +4,6 @@ The claims graph: nine steps, where it forks, and nothing else.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
@@ -15,7 +14,7 @@ from graph.accepting import Compiled
 from graph.checks import check_builder
 from graph.durable import DurableGraph, durable
 from nodes import claims as steps
-from nodes.claims import APPROVAL, APPROVAL_TTL, ClaimInput, ClaimState, Outside
+from nodes.claims import APPROVAL, Asking, ClaimInput, ClaimState, Outside
 
 NAME = "claims"
 ATTEMPTS = 10
@@ -23,7 +22,7 @@ ATTEMPTS = 10
 
 
 def claims_graph(
-    journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL, caps: Caps | None = None
+    journal: Journal, outside: Outside, *, asking: Asking | None = None, caps: Caps | None = None
 ) -> DurableGraph:
     """
     Return the durable claims graph; its input is `{"claim_id": str, "documents": [Artefact.as_json(), ...]}`.
@@ -31,31 +30,33 @@ def claims_graph(
     Args:
         journal: where its runs are kept.
         outside: the systems it talks to.
-        ttl: how long an adjuster has.
+        asking: of whom a payment is asked, and until when.
         caps: what one claim may take.
     """
-    return durable(claims_builder(journal, outside, ttl=ttl), journal, name=NAME, caps=caps, attempts=ATTEMPTS)
+    return durable(
+        claims_builder(journal, outside, asking or Asking()), journal, name=NAME, caps=caps, attempts=ATTEMPTS
+    )
 
 
-def raw_claims_graph(journal: Journal, outside: Outside, *, ttl: timedelta = APPROVAL_TTL) -> Compiled:
+def raw_claims_graph(journal: Journal, outside: Outside, *, asking: Asking | None = None) -> Compiled:
     """
     Return LangGraph's own graph of the same steps, for a server that brings its own checkpointer and keeps the runs itself.
 
     Its effects, questions and decisions are kept in the journal; it has no lease, no row of a run, and no caps.
     """
-    builder = claims_builder(journal, outside, ttl=ttl)
+    builder = claims_builder(journal, outside, asking or Asking())
     check_builder(builder)
     return builder.compile(name=NAME)
 
 
-def claims_builder(journal: Journal, outside: Outside, *, ttl: timedelta) -> StateGraph[Any, Any, Any, Any]:
+def claims_builder(journal: Journal, outside: Outside, asking: Asking) -> StateGraph[Any, Any, Any, Any]:
     """Return the nine steps and their edges, not compiled."""
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(ClaimState, input_schema=ClaimInput)
     builder.add_node("load_claim", steps.load_claim(outside))
     builder.add_node("fetch_policy", steps.fetch_policy(outside))
     builder.add_node("assess", steps.assess(outside, journal))
     builder.add_node("compute_payout", steps.compute_payout)
-    builder.add_node("approve", steps.approve(journal, ttl=ttl))
+    builder.add_node("approve", steps.approve(journal, asking))
     builder.add_node("revalidate", steps.revalidate(outside))
     builder.add_node("pay", steps.pay(outside, journal))
     builder.add_node("notify", steps.notify(outside, journal))

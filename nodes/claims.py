@@ -20,7 +20,9 @@ from typing import Any, Literal, Protocol
 
 from checkpointing import Journal
 from checkpointing.budget import Spend
+from checkpointing.tiers import Tier
 from nodes.approval import ApprovalNode, approval_node
+from nodes.claim_facts import about_payment
 from nodes.effect import EffectNode, effect_node
 from nodes.model import model_node
 from nodes.state import DurableState
@@ -35,7 +37,15 @@ APPROVAL_TTL = timedelta(days=3)
 
 Facts = Literal["unchanged", "changed", "withdrawn", "lapsed"]
 Outcome = Literal[
-    "paid", "payment_declined", "withdrawn", "policy_lapsed", "expired", "rejected", "undecided", "not_covered"
+    "paid",
+    "payment_declined",
+    "withdrawn",
+    "policy_lapsed",
+    "expired",
+    "handed_over",
+    "rejected",
+    "undecided",
+    "not_covered",
 ]
 
 
@@ -77,6 +87,26 @@ class Step(Protocol):
     def __call__(self, state: ClaimState) -> dict[str, Any]:
         """Return what it writes."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """
+    Of whom a payment is asked, and until when.
+
+    Attributes:
+        ttl: How long an adjuster has, where there are no tiers.
+        remind: How long before that they are reminded; `None`: never.
+        tiers: A ladder in place of both.
+        four_eyes: An amount that an adjuster changed takes a second one who wants the same.
+        on_expiry: What it counts as when nobody has answered: `reject`, or `hand_over` to people outside.
+    """
+
+    ttl: timedelta = APPROVAL_TTL
+    remind: timedelta | None = None
+    tiers: tuple[Tier, ...] = ()
+    four_eyes: bool = False
+    on_expiry: str = "reject"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +165,11 @@ def compute_payout(state: ClaimState) -> dict[str, Any]:
     return {"payout": int(state["assessment"]["payout"])}
 
 
-def approve(journal: Journal, *, ttl: timedelta = APPROVAL_TTL) -> ApprovalNode:
+def approve(journal: Journal, asking: Asking) -> ApprovalNode:
     """Ask an adjuster about the exact payment, of which only the amount is theirs to change, up to the policy's limit."""
+
+    def about(state: Any) -> dict[str, Any]:
+        return about_payment(state, limit=APPROVAL_LIMIT)
 
     def edits(state: Any) -> dict[str, Any]:
         fixed = {name: {"const": value} for name, value in payment_of(state).items()}
@@ -150,8 +183,13 @@ def approve(journal: Journal, *, ttl: timedelta = APPROVAL_TTL) -> ApprovalNode:
         payload=payment_of,
         allowed=("approve", "edit", "reject"),
         edits=edits,
-        ttl=ttl,
-        on_expiry="reject",
+        about=about,
+        amount="amount",
+        ttl=None if asking.tiers else asking.ttl,
+        remind=None if asking.tiers else asking.remind,
+        tiers=asking.tiers,
+        four_eyes=asking.four_eyes,
+        on_expiry=asking.on_expiry,
     )
 
 
@@ -224,10 +262,18 @@ def outcome_of(state: ClaimState) -> Outcome:
         return "policy_lapsed"
     if state["payout"] == 0:
         return "not_covered"
-    asked = state["approvals"][APPROVAL]
-    if asked["type"] == "withdrawn":
-        return "undecided"
-    return "expired" if asked["expired"] else "rejected"
+    return _refused(state["approvals"][APPROVAL])
+
+
+def _refused(asked: Mapping[str, Any]) -> Outcome:
+    """Return how a claim ends whose payment nobody has approved."""
+    match asked["type"]:
+        case "withdrawn":
+            return "undecided"
+        case "hand_over":
+            return "handed_over"
+        case _:
+            return "expired" if asked["expired"] else "rejected"
 
 
 LETTERS: dict[Outcome, str] = {
@@ -236,6 +282,7 @@ LETTERS: dict[Outcome, str] = {
     "withdrawn": "You withdrew your claim, so we have closed it.",
     "policy_lapsed": "Your policy has ended, so we cannot pay this claim.",
     "expired": "We could not decide your claim in time. Please call us.",
+    "handed_over": "A colleague of ours will call you about your claim.",
     "rejected": "We have looked at your claim and cannot pay it. {reason}",
     "undecided": "We could not decide your claim. Please call us.",
     "not_covered": "Your policy does not cover this loss. {summary}",

@@ -73,15 +73,13 @@ def wired(settings: Settings, *, must_exist: bool = False) -> Iterator[App]:
 def claims(settings: Settings, journal: Journal) -> App:
     """Build the claims graph over an open journal."""
     outside = outside_of(settings)
-    return App(
-        settings, journal, outside, claims_graph(journal, outside, ttl=settings.approval_ttl, caps=settings.caps)
-    )
+    return App(settings, journal, outside, claims_graph(journal, outside, asking=settings.asking, caps=settings.caps))
 
 
 def serve(settings: Settings) -> Served:
     """Open the journal for as long as the process lives; errors as `open_journal`."""
     journal = _open(settings)
-    return Served(journal, raw_claims_graph(journal, outside_of(settings), ttl=settings.approval_ttl))
+    return Served(journal, raw_claims_graph(journal, outside_of(settings), asking=settings.asking))
 
 
 def looked_at(settings: Settings) -> tuple[Standing, Standing]:

@@ -169,6 +169,7 @@ def test_every_setting_stands_in_its_page_and_in_the_example_with_its_default() 
     for field, value in Settings():
         default = value.get_secret_value() if isinstance(value, SecretStr) else value
         shown = "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
+        shown = shown.lower() if isinstance(default, bool) else shown
         name = names()[field]
         assert f"| `{name}` | {f'`{shown}`' if shown else 'none'} |" in page
         assert f"\n# {name}={shown}\n" in example
