@@ -82,7 +82,7 @@ def _amend(
     operator: bool,
 ) -> Approval:
     who = person(principal, f"changing approval {approval_id!r} needs a principal: who does it?")
-    with store.transaction(event) as tx:
+    with store.transaction("approval.amend") as tx:
         found = locked(tx, approval_id)
         if not operator:
             check_may_decide(tx, found, who)

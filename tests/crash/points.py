@@ -57,6 +57,8 @@ ELSEWHERE = {
     "effect.adopt": "tests/service/test_reconcile.py::test_a_repair_that_was_killed_is_finished_by_the_next",
     "execution.record": "tests/service/test_restored_journal.py::test_a_repair_that_was_killed_is_finished_by_the_next",
     "approval.withdraw": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_question_was_withdrawn",
+    "approval.amend": "tests/crash/test_kill_people.py::test_killed_while_a_question_was_extended",
+    "notice.told": "tests/crash/test_kill_people.py::test_killed_while_a_note_was_taken_off",
     "run.discard": "tests/crash/test_kill_dead_letters.py::test_killed_while_a_dead_letter_was_given_up",
     "effect.conflict": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_payment_in_other_words_was_refused",
     "queue.sweep": "tests/crash/test_kill_workers.py::test_killed_while_sweeping",
