@@ -14,7 +14,20 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from service.cli import backup, dead, decisions, effects, migrate, outside, queue, reconcile, runs, sandbox, worker
+from service.cli import (
+    amending,
+    backup,
+    dead,
+    decisions,
+    effects,
+    migrate,
+    outside,
+    queue,
+    reconcile,
+    runs,
+    sandbox,
+    worker,
+)
 from service.cli.options import Given
 
 HELP = """
@@ -67,6 +80,8 @@ def command_line() -> typer.Typer:
         (decisions.reject, "reject", DECISIONS),
         (decisions.edit, "edit", DECISIONS),
         (decisions.withdraw, "withdraw", DECISIONS),
+        (amending.extend, "extend", DECISIONS),
+        (amending.reassign, "reassign", DECISIONS),
         (outside.demo, "demo", WORLD),
         (reconcile.reconcile, "reconcile", RECORD),
         (backup.backup, "backup", RECORD),

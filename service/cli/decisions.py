@@ -13,12 +13,13 @@ from rich.text import Text
 from checkpointing import Approval, Journal
 from checkpointing.clock import from_ms
 from checkpointing.errors import RunBusy, RunDead
+from checkpointing.principals import Person
 from graph import asks
 from service.cli import show
 from service.cli.advice import carried_on_here, in_python
 from service.cli.documents import approval_document
 from service.cli.exits import ValueNotJson, ending, named, print_json, read_json
-from service.cli.options import ApprovalId, As, AsJson, Detach, Reason, settings_of
+from service.cli.options import ApprovalId, As, AsJson, Detach, Groups, Reason, settings_of
 from service.cli.progress import advance, leave, report
 from service.cli.runs import all_runs
 from service.cli.situation import EVERY, situation
@@ -64,7 +65,9 @@ def approvals(
 def approve(
     context: typer.Context,
     approval_id: ApprovalId,
+    *,
     principal: As = None,
+    group: Groups = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -72,11 +75,12 @@ def approve(
     Approve exactly what is asked, and carry the run on.
 
     The decision is recorded before the run moves; if this process dies, or another one holds the thread, it stands all the same. The
-    first decision wins. Whoever submitted the claim may not approve it.
+    first decision wins. Whoever submitted the claim may not approve it. Where several people have to approve, this is one vote.
 
     Example: counterfoil approve apr_74071e3af07eb10a318c --as adjuster-17
     """
-    _decide(context, approval_id, principal, asks.approve, detach=detach, as_json=as_json, command="approve")
+    who = _person(principal, group, command="approve")
+    _decide(context, approval_id, who, asks.approve, detach=detach, as_json=as_json)
 
 
 @ending
@@ -85,6 +89,7 @@ def reject(
     approval_id: ApprovalId,
     *,
     principal: As = None,
+    group: Groups = None,
     reason: Reason = None,
     detach: Detach = False,
     as_json: AsJson = False,
@@ -100,7 +105,8 @@ def reject(
     def made(approval: Approval) -> Command[Any]:
         return asks.reject(approval, reason)
 
-    _decide(context, approval_id, principal, made, detach=detach, as_json=as_json, command="reject")
+    who = _person(principal, group, command="reject")
+    _decide(context, approval_id, who, made, detach=detach, as_json=as_json)
 
 
 @ending
@@ -110,6 +116,7 @@ def edit(
     *,
     payload: Annotated[str, typer.Option(metavar="JSON", help="The whole payload; amounts are minor units.")],
     principal: As = None,
+    group: Groups = None,
     reason: Reason = None,
     detach: Detach = False,
     as_json: AsJson = False,
@@ -129,7 +136,8 @@ def edit(
     def made(approval: Approval) -> Command[Any]:
         return asks.edit(approval, given, reason)
 
-    _decide(context, approval_id, principal, made, detach=detach, as_json=as_json, command="edit")
+    who = _person(principal, group, command="edit")
+    _decide(context, approval_id, who, made, detach=detach, as_json=as_json)
 
 
 @ending
@@ -180,14 +188,12 @@ def _list_all(journal: Journal, thread_id: str | None, place: str, *, as_json: b
 def _decide(
     context: typer.Context,
     approval_id: str,
-    principal: str | None,
+    who: Person,
     decision: Callable[[Approval], Command[Any]],
     *,
     detach: bool,
     as_json: bool,
-    command: str,
 ) -> None:
-    who = named(principal, command=command)
     with wired(settings_of(context), must_exist=True) as app:
         approval = app.journal.approvals.get(approval_id)
         carry_on = leave if detach else advance
@@ -211,9 +217,19 @@ def _leave(withdrawn: Approval, *, as_json: bool) -> None:
     show.stdout().print(Text(said), soft_wrap=True)
 
 
+def _person(principal: str | None, groups: list[str] | None, *, command: str) -> Person:
+    return Person(named(principal, command=command), frozenset(groups or ()))
+
+
 def _say_recorded(app: App, approval_id: str) -> None:
-    """Say that the decision stands, also where another worker has the run in its hands."""
+    """Say that the decision stands, also where another worker has the run in its hands; or whose votes there are."""
     one = app.journal.approvals.get(approval_id)
+    if one.state == "pending":
+        voted = ", ".join(
+            f"{vote.decision['type']} by {vote.principal}" for vote in app.journal.approvals.votes(one.id)
+        )
+        show.stdout().print(Text(f"Recorded: {voted}. It is decided when enough of them say the same."), soft_wrap=True)
+        return
     kind = one.decision["type"] if one.decision else "the decision"
     said = f"Recorded: {kind} by {one.decided_by}."
     if holder := situation(app.journal, one.thread_id).holder(one.thread_id):

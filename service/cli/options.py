@@ -18,6 +18,10 @@ ApprovalId = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else there.")]
 As = Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who is acting; it stands in the audit.")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="NAME", help="A group that who is acting belongs to. May be repeated."),
+]
 Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; it is recorded.")]
 
 

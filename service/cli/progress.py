@@ -16,6 +16,7 @@ from rich.text import Text
 
 from checkpointing import Run
 from checkpointing.errors import CounterfoilError, EffectInDoubt, GraphChanged, RunBusy, RunDead
+from checkpointing.principals import Principal
 from graph import thread
 from graph.advance import one_line
 from service.cli import show, words
@@ -33,7 +34,7 @@ class NodeFailed(CounterfoilError):
     """A node raised an error of its own; the run's row says what becomes of it."""
 
 
-def advance(app: App, given: Any, thread_id: str, *, principal: str | None = None) -> None:
+def advance(app: App, given: Any, thread_id: str, *, principal: Principal | None = None) -> None:
     """
     Do what *given* asks of the thread until its run rests.
 
@@ -50,7 +51,7 @@ def advance(app: App, given: Any, thread_id: str, *, principal: str | None = Non
             teller.tell(event)
 
 
-def leave(app: App, given: Any, thread_id: str, *, principal: str | None = None) -> None:
+def leave(app: App, given: Any, thread_id: str, *, principal: Principal | None = None) -> None:
     """Record what *given* asks of the thread, and leave the run to the workers; errors as `DurableGraph.submit`."""
     app.graph.submit(given, thread(thread_id, principal=principal))
 
@@ -92,7 +93,7 @@ def report(app: App, thread_id: str, *, as_json: bool, detached: bool = False) -
 
 
 def _events(
-    app: App, given: Any, thread_id: str, principal: str | None, teller: _Teller
+    app: App, given: Any, thread_id: str, principal: Principal | None, teller: _Teller
 ) -> Iterator[Mapping[str, Any]]:
     """Yield what the run does; what it raises is put into words that say how the run stands."""
     try:
