@@ -40,10 +40,16 @@ union all
 select thread_id, 'approval ' || id from approvals where not exists
     (select 1 from audit where audit.thread_id = approvals.thread_id and audit.event = 'approval.open' and audit.subject = approvals.id)
 union all
+select cast(:access as text), 'token ' || id from tokens where not exists
+    (select 1 from audit where audit.thread_id = :access and audit.event = 'token.add' and audit.subject = tokens.id)
+union all
 select distinct thread_id, 'its entries' from audit where not exists
     (select 1 from audit_heads where audit_heads.thread_id = audit.thread_id)
 """
 
+
+ACCESS = "\taccess"
+"""The chain of what belongs to no thread: who may come in. No run has this id, because a thread's id holds no control character."""
 
 PATIENCE = 20
 """How often a thread that moves is verified anew."""
@@ -131,7 +137,7 @@ class Audit:
                 yield from self._faults(str(head["thread_id"]))
             after = str(heads[-1]["thread_id"])
         with self.store.reading() as tx:
-            for row in tx.all(ORPHANS):
+            for row in tx.all(ORPHANS, access=ACCESS):
                 yield f"thread {row['thread_id']!r}: {row['what']} is not in the audit"
 
     def _faults(self, thread_id: str) -> list[str]:

@@ -1,5 +1,5 @@
 """
-What the rows of runs, effects and approvals say against the audit: somebody changed or removed one by hand.
+What the rows of runs, effects, approvals and tokens say against the audit: somebody changed or removed one by hand.
 """
 
 from __future__ import annotations
@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checkpointing.approvals import Approvals, decided_body
-from checkpointing.audit import Entry, Witness
+from checkpointing.audit import ACCESS, Entry, Witness
 from checkpointing.digest import sha256
 from checkpointing.ledger import Ledger
 from checkpointing.questions import Approval
 from checkpointing.runs import Runs
+from checkpointing.tokens import Tokens, terms_of
 
 EVERY = 2**31 - 1
 
@@ -77,6 +78,31 @@ def approvals_witness(approvals: Approvals) -> Witness:
         for row in rows.values():
             if fault := _against(row, told.get(row.id, {})):
                 yield f"approval {row.id!r} {fault}"
+
+    return contradictions
+
+
+def tokens_witness(tokens: Tokens) -> Witness:
+    """Return what yields one line for every token that is not as the chain `ACCESS` says: added, widened or revived by hand."""
+
+    def contradictions(thread_id: str, entries: Sequence[Entry]) -> Iterator[str]:
+        if thread_id != ACCESS:
+            return
+        rows = {str(row["id"]): row for row in tokens.rows()}
+        added = {entry.subject: str(entry.body["terms"]) for entry in entries if entry.event == "token.add"}
+        revoked = {
+            entry.subject: (entry.actor, entry.body["at_ms"]) for entry in entries if entry.event == "token.revoke"
+        }
+        for token_id, terms in added.items():
+            row = rows.get(token_id)
+            if row is None:
+                yield f"token {token_id!r} is in the audit and not among the tokens"
+            elif terms != terms_of(row):
+                yield f"token {token_id!r} has another secret or other terms than were recorded: who may do what until when"
+            elif (row["revoked_by"], row["revoked_ms"]) != revoked.get(token_id, (None, None)):
+                yield f"token {token_id!r} was revoked, or is good again, otherwise than was recorded"
+        for token_id in rows.keys() - added.keys():
+            yield f"token {token_id!r} was never recorded as added"
 
     return contradictions
 

@@ -19,7 +19,7 @@ The branches say what the caller must do: come back later, stop this worker, ask
     │   └── CapReached        it took all that a cap allows; raise the cap first
     ├── NotRetryable          a node's own word that another attempt would only fail again; the run becomes a dead letter
     ├── Refused               the call is wrong; state is unchanged
-    │   ├── UnknownThread, UnknownApproval, UnknownEffect, UnknownArtefact
+    │   ├── UnknownThread, UnknownApproval, UnknownEffect, UnknownArtefact, UnknownToken
     │   ├── InputChanged, InputRefused
     │   ├── AlreadyDecided, ApprovalExpired, PayloadChanged, NotAllowed, DecisionInvalid
     │   ├── AlreadySettled, ReissueRefused, RunDiscarded
@@ -145,6 +145,10 @@ class UnknownEffect(Refused, LookupError):
 
 class UnknownArtefact(Refused, LookupError):
     """No stored artefact has this digest."""
+
+
+class UnknownToken(Refused, LookupError):
+    """No token has this id."""
 
 
 class InputChanged(Refused, ValueError):

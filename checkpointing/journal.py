@@ -19,18 +19,21 @@ from checkpointing.artefacts import Artefacts
 from checkpointing.audit import Audit
 from checkpointing.bridge import Bridge
 from checkpointing.clock import system_clock
-from checkpointing.contradictions import approvals_witness, effects_witness, runs_witness
+from checkpointing.contradictions import approvals_witness, effects_witness, runs_witness, tokens_witness
 from checkpointing.errors import JournalUnusable
 from checkpointing.leases import Leases
 from checkpointing.ledger import Ledger
+from checkpointing.logins import Logins
 from checkpointing.migrate import bring_up_to_date, known
 from checkpointing.notices import Notices
 from checkpointing.postgres import CONNECTIONS, PostgresEngine
 from checkpointing.runs import Runs
 from checkpointing.savers import make_saver, newest_tables
+from checkpointing.sessions import Sessions
 from checkpointing.sqlite import SqliteEngine
 from checkpointing.standing import Standing, found
 from checkpointing.store import Engine, Store
+from checkpointing.tokens import Tokens
 
 NO_URL = (
     "not a journal URL: it is malformed before its path. One is sqlite:///claims.db or postgresql://user@host/database"
@@ -46,6 +49,8 @@ class Journal:
         saver: LangGraph's checkpointer.
         effects: The effect ledger.
         artefacts: Documents, by digest.
+        tokens, sessions: Who may come in, and who is logged in.
+        logins: How often somebody failed to, and how long they wait.
         closing: Set when it is being closed, for what waits in the background.
         found: How far its tables were when it was opened.
     """
@@ -63,8 +68,17 @@ class Journal:
         self.effects = Ledger(store)
         self.approvals = Approvals(store)
         self.notices = Notices(store)
+        self.tokens = Tokens(store)
+        self.sessions = Sessions(store)
+        self.logins = Logins(store)
         self.audit = Audit(
-            store, (runs_witness(self.runs), effects_witness(self.effects), approvals_witness(self.approvals))
+            store,
+            (
+                runs_witness(self.runs),
+                effects_witness(self.effects),
+                approvals_witness(self.approvals),
+                tokens_witness(self.tokens),
+            ),
         )
         self.artefacts = Artefacts(artefacts)
 

@@ -63,6 +63,12 @@ ELSEWHERE = {
     "effect.conflict": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_payment_in_other_words_was_refused",
     "queue.sweep": "tests/crash/test_kill_workers.py::test_killed_while_sweeping",
     "run.postpone": "tests/crash/test_kill_workers.py::test_killed_while_a_run_was_put_off",
+    "token.add": "tests/crash/test_kill_who_comes_in.py::test_killed_while_a_token_was_added",
+    "token.revoke": "tests/crash/test_kill_who_comes_in.py::test_killed_while_a_token_was_revoked",
+    "session.begin": "tests/crash/test_kill_who_comes_in.py::test_killed_while_a_session_began",
+    "session.end": "tests/crash/test_kill_who_comes_in.py::test_killed_while_a_session_ended",
+    "login.attempt": "tests/crash/test_kill_who_comes_in.py::test_killed_while_an_attempt_was_counted",
+    "login.succeed": "tests/crash/test_kill_who_comes_in.py::test_killed_while_failures_were_forgotten",
     "server.submit": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_server_kept_who_submitted",
 }
 """Writes that are no part of a claim's way, and the test that kills before and after each."""
