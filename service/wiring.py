@@ -19,6 +19,7 @@ from graph.accepting import Compiled
 from graph.claims import claims_graph, raw_claims_graph
 from nodes.claims import Outside
 from service.settings import Settings
+from service.who import Doors
 from tools.assessor import estimated_tokens, make_assessor
 from tools.claims_system import ClaimsSystem
 from tools.effect import Effect
@@ -74,6 +75,11 @@ def claims(settings: Settings, journal: Journal) -> App:
     """Build the claims graph over an open journal."""
     outside = outside_of(settings)
     return App(settings, journal, outside, claims_graph(journal, outside, asking=settings.asking, caps=settings.caps))
+
+
+def doors_of(settings: Settings, journal: Journal) -> Doors:  # noqa: ARG001  # the means that settings name
+    """Return by what people may come in: tokens and sessions of the journal."""
+    return Doors(journal)
 
 
 def serve(settings: Settings) -> Served:
