@@ -279,9 +279,7 @@ def _names_a_file(url: str) -> bool:
 
 
 def _wanted(error: ValidationError) -> str:
-    """Say every variable that is wrong, without its value."""
+    """Say every variable that is wrong, without its value; what is wrong with several together names them itself."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(
-        f"{PREFIX}{str(one['loc'][0]).upper().removeprefix(PREFIX)}: {one['msg'].removeprefix('Value error, ')}"
-        for one in found
-    )
+    said = [(one["loc"], one["msg"].removeprefix("Value error, ")) for one in found]
+    return "; ".join(f"{PREFIX}{str(loc[0]).upper().removeprefix(PREFIX)}: {msg}" if loc else msg for loc, msg in said)

@@ -66,6 +66,14 @@ def test_a_wrong_variable_is_named(name: str, value: str) -> None:
     assert not list(Path.cwd().iterdir()), "no journal was made"
 
 
+def test_settings_that_do_not_go_together_are_one_line_that_names_them() -> None:
+    said = in_process({"COUNTERFOIL_CAP_DAYS": "1"})("list", code=2)
+
+    assert said.line.startswith(
+        "counterfoil: COUNTERFOIL_CAP_DAYS ends a claim before COUNTERFOIL_APPROVAL_HOURS are over"
+    )
+
+
 def test_caps_have_defaults_and_an_empty_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().caps == Caps(supersteps=100, tokens=200_000, age=timedelta(days=90))
     for name in ("SUPERSTEPS", "MONEY", "TOKENS", "DAYS"):
