@@ -106,6 +106,8 @@ class Tokens:
             NotAllowed: *principal* or *by* is no name.
         """
         who = named(principal, "a token is somebody's: name the principal")
+        if not who.isprintable():
+            raise InputRefused(f"a principal is text without control characters, not {who!r:.80}")
         adder = named(by, "adding a token takes a name: who adds it?")
         _check(roles, groups, limit, expires_in, note)
         secret = new_secret(PREFIX)
@@ -195,7 +197,11 @@ def terms_of(row: Row) -> str:
 
 
 def _check(
-    roles: Collection[str], groups: Collection[str], limit: int | None, expires_in: timedelta | None, note: str
+    roles: Collection[str],
+    groups: Collection[str],
+    limit: int | None,
+    expires_in: timedelta | None,
+    note: str,
 ) -> None:
     if not roles:
         raise InputRefused("a token without a role lets its principal do nothing; name at least one")

@@ -26,6 +26,7 @@ from service.cli import (
     reconcile,
     runs,
     sandbox,
+    token,
     worker,
 )
 from service.cli.options import Given
@@ -53,6 +54,7 @@ FOR_EVERY_COMMAND = ("--url", "--debug")
 """What `counterfoil` itself takes."""
 
 RUNS, DECISIONS, RECORD, WORLD = "Runs", "Approvals", "The record", "The outside world"
+PEOPLE = "Who comes in"
 
 
 def main() -> None:
@@ -91,6 +93,7 @@ def command_line() -> typer.Typer:
     app.add_typer(_sandbox(), rich_help_panel=WORLD)
     app.add_typer(_effects(), rich_help_panel=RECORD)
     app.add_typer(_audit(), rich_help_panel=RECORD)
+    app.add_typer(_token(), rich_help_panel=PEOPLE)
     return app
 
 
@@ -149,6 +152,14 @@ def _audit() -> typer.Typer:
     group = _group("audit", "See the record of who did what, and verify it.")
     _add(group, "show", outside.audit_show)
     _add(group, "verify", outside.audit_verify)
+    return group
+
+
+def _token() -> typer.Typer:
+    group = _group("token", "Say who comes in over HTTP and in the inbox, and what they may do there.")
+    _add(group, "add", token.add)
+    _add(group, "list", token.list_tokens)
+    _add(group, "revoke", token.revoke)
     return group
 
 

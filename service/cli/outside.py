@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from checkpointing.audit import ACCESS
+from checkpointing.errors import InputRefused
 from service.cli import show, words
 from service.cli.documents import entry_document
 from service.cli.exits import Exit, ending, print_json
-from service.cli.options import AsJson, ThreadId, settings_of
+from service.cli.options import AsJson, settings_of
 from service.demo import play
 from service.demo_stage import EngineName
 from service.demo_worker import DemoFailed
@@ -77,9 +79,15 @@ def audit_verify(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 @ending
-def audit_show(context: typer.Context, thread_id: ThreadId, as_json: AsJson = False) -> None:
+def audit_show(
+    context: typer.Context,
+    thread_id: Annotated[str | None, typer.Argument(metavar="ID", help="The thread's id; or --access.")] = None,
+    *,
+    access: Annotated[bool, typer.Option("--access", help="Who added and revoked tokens.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """
-    Show who did what when, for one thread.
+    Show who did what when, for one thread; with --access, who may come in by whose doing.
 
     An entry has its number, its time (UTC), what was done, and by whom: a person, or a worker (host, process, and a random part). It
     names keys, ids, digests and principals, never what was paid to whom: `counterfoil effects show KEY` has that. Digests are cut to 16
@@ -87,9 +95,11 @@ def audit_show(context: typer.Context, thread_id: ThreadId, as_json: AsJson = Fa
 
     Example: counterfoil audit show claim-0042
     """
+    if access == (thread_id is not None):
+        raise InputRefused("audit show takes the ID of one thread, or --access, and not both")
     with opened(settings_of(context), must_exist=True) as journal:
-        entries = journal.audit.entries(thread_id)
-        if not entries:
+        entries = journal.audit.entries(thread_id or ACCESS)
+        if not entries and thread_id is not None:
             journal.runs.get(thread_id)  # an unknown thread is an error; a raw graph has entries and no run
     if as_json:
         print_json([entry_document(one) for one in entries])
