@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from checkpointing.budget import LARGEST, Caps
 from checkpointing.errors import Refused
 from checkpointing.tiers import Tier, check_ladder
 from nodes.claims import Asking
+from service.people_settings import PeopleSettings
 from service.setting_names import PREFIX, unknown_names
 
 SCHEMA_NAME = re.compile("[a-z_][a-z0-9_]{0,62}")
@@ -58,9 +59,9 @@ class TierSetting(BaseModel):
         )
 
 
-class Settings(BaseSettings):
+class Settings(PeopleSettings):
     """
-    Where everything is. Secrets are never printed.
+    Where everything is, and who may come in. Secrets are never printed.
 
     Attributes:
         url: The journal: `sqlite:///claims.db` or `postgresql://…`.

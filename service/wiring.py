@@ -20,6 +20,9 @@ from graph.claims import claims_graph, raw_claims_graph
 from nodes.claims import Outside
 from service.settings import Settings
 from service.who import Doors
+from service.who.assertions import ByProvider, BySecret
+from service.who.claims import ClaimNames
+from service.who.keys import PublishedKeys
 from tools.assessor import estimated_tokens, make_assessor
 from tools.claims_system import ClaimsSystem
 from tools.effect import Effect
@@ -77,9 +80,18 @@ def claims(settings: Settings, journal: Journal) -> App:
     return App(settings, journal, outside, claims_graph(journal, outside, asking=settings.asking, caps=settings.caps))
 
 
-def doors_of(settings: Settings, journal: Journal) -> Doors:  # noqa: ARG001  # the means that settings name
-    """Return by what people may come in: tokens and sessions of the journal."""
-    return Doors(journal)
+def doors_of(settings: Settings, journal: Journal) -> Doors:
+    """Return by what people may come in: tokens and sessions of the journal, and what the settings name beside them."""
+    provider = _provider(settings)
+    secret = settings.proxy_secret
+    by_proxy = BySecret(secret, audience=settings.proxy_audience) if secret.get_secret_value() else provider
+    return Doors(
+        journal,
+        provider=provider,
+        proxy=(settings.proxy_header, by_proxy) if settings.proxy_header and by_proxy else None,
+        names=ClaimNames(settings.name_claim, settings.roles_claim, settings.groups_claim, settings.limit_claim),
+        lasting=settings.session,
+    )
 
 
 def serve(settings: Settings) -> Served:
@@ -117,6 +129,14 @@ def _payments(settings: Settings) -> Effect:
         api_key=settings.stripe_key.get_secret_value(),
         base_url=settings.stripe_url,
         timeout_s=settings.timeout_seconds,
+    )
+
+
+def _provider(settings: Settings) -> ByProvider | None:
+    if not (settings.oidc_jwks_url and settings.oidc_issuer and settings.oidc_audience):
+        return None
+    return ByProvider(
+        PublishedKeys(settings.oidc_jwks_url), issuer=settings.oidc_issuer, audience=settings.oidc_audience
     )
 
 

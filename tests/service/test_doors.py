@@ -1,4 +1,4 @@
-"""The doors: who comes in by a token or a session, and who does not."""
+"""The doors: who comes in by a token or a session, who does not, and how one logs in."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from starlette.datastructures import Headers
 
 from checkpointing import Journal
 from checkpointing.hashed import digest_of
+from checkpointing.logins import FIRST, FREE
 from checkpointing.principals import Person
-from service.who import Doors, NotAuthenticated, Visitor
+from service.who import Doors, NotAuthenticated, TooManyLogins, Visitor, place_of
+from service.who.visitor import How
 from tests.support.clock import MovingClock
 
 ADA = Person("ada", frozenset({"motor"}), 50_000)
+HERE = place_of("192.0.2.1")
 
 
 def token_of(journal: Journal, person: Person = ADA, roles: tuple[str, ...] = ("approver",), **terms: Any) -> str:
@@ -140,3 +143,103 @@ def test_a_visitor_and_the_doors_show_no_secret(journal: Journal) -> None:
     doors = Doors(journal)
 
     assert secret not in repr(doors) + repr(doors.visitor(bearer(secret)))
+
+
+def test_a_login_begins_a_session_that_says_who_came_in(journal: Journal) -> None:
+    doors = Doors(journal)
+    came, cookie = doors.log_in(f" {token_of(journal)}\n", place=HERE)
+
+    assert came == Visitor(ADA, frozenset({"approver"}), "token")
+    assert doors.visitor({}, session=cookie) == Visitor(ADA, frozenset({"approver"}), "session")
+
+
+def test_a_session_ends_by_a_logout_and_with_its_token(journal: Journal) -> None:
+    doors = Doors(journal)
+    token, secret = journal.tokens.add(principal="ada", roles=["approver"], by="root")
+    cookies = [doors.log_in(secret, place=HERE)[1] for _ in range(2)]
+    doors.log_out(cookies[0])
+    doors.log_out(None)
+    assert [doors.visitor({}, session=cookie) is None for cookie in cookies] == [True, False]
+    journal.tokens.revoke(token.id, by="root")
+
+    assert doors.visitor({}, session=cookies[1]) is None
+
+
+def test_a_login_gives_a_new_cookie_and_ends_the_session_of_the_one_it_came_with(journal: Journal) -> None:
+    """Whoever planted a cookie in somebody's browser is not logged in when they are."""
+    doors, secret = Doors(journal), token_of(journal)
+    _, planted = doors.log_in(secret, place=HERE)
+    _, mine = doors.log_in(secret, place=HERE, session=planted)
+
+    assert mine != planted
+    assert doors.visitor({}, session=planted) is None
+    assert doors.visitor({}, session=mine) is not None
+
+
+def test_a_session_is_over_after_the_hours_that_are_set(opened: Callable[..., Journal], clock: MovingClock) -> None:
+    journal = opened(clock=clock)
+    doors = Doors(journal, lasting=timedelta(hours=2))
+    _, cookie = doors.log_in(token_of(journal), place=HERE)
+    clock.move(timedelta(hours=2, milliseconds=-1))
+    assert doors.visitor({}, session=cookie) is not None
+    clock.move(timedelta(milliseconds=1))
+
+    assert doors.visitor({}, session=cookie) is None
+
+
+def test_failed_logins_have_to_wait_and_a_good_one_among_them_too(
+    opened: Callable[..., Journal], clock: MovingClock
+) -> None:
+    journal = opened(clock=clock)
+    doors, secret = Doors(journal), token_of(journal)
+    for _ in range(FREE):
+        with pytest.raises(NotAuthenticated, match="unknown, revoked or expired"):
+            doors.log_in("cft_wrong", place=HERE)
+    with pytest.raises(TooManyLogins) as waits:
+        doors.log_in(secret, place=HERE)
+    assert (waits.value.wait, waits.value.wait_s) == (FIRST, 1)
+    elsewhere, _ = doors.log_in(secret, place=place_of("192.0.2.2"))
+    clock.move(FIRST)
+    here, _ = doors.log_in(secret, place=HERE)
+
+    assert elsewhere == here == Visitor(ADA, frozenset({"approver"}), "token")
+    assert [journal.logins.attempt(HERE) for _ in range(FREE)] == [timedelta()] * FREE
+
+
+def test_a_login_is_not_told_whether_a_token_was_ever_good(journal: Journal) -> None:
+    doors = Doors(journal)
+    token, revoked = journal.tokens.add(principal="ada", roles=["approver"], by="root")
+    journal.tokens.revoke(token.id, by="root")
+    said = set()
+    for wrong in (revoked, "cft_unknown", "", token.id, "ada"):
+        with pytest.raises(NotAuthenticated) as refused:
+            doors.log_in(wrong, place=HERE)
+        said.add(str(refused.value))
+        journal.logins.succeeded(HERE)
+
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("192.0.2.1", "address:192.0.2.1"),
+        ("::ffff:192.0.2.1", "address:192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "address:2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::1", "address:2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "address:fe80::/64"),
+        (None, "address:unknown"),
+        ("", "address:unknown"),
+        ("testclient", "address:unknown"),
+        ("192.0.2.1, 10.0.0.1", "address:unknown"),
+    ],
+)
+def test_a_place_is_an_address_or_the_network_of_one(address: str | None, place: str) -> None:
+    assert place_of(address) == place
+
+
+def test_what_a_browser_sends_by_itself_is_told_apart() -> None:
+    """Other sites' pages can make a browser send a cookie, and pass the proxy; they cannot make it send a bearer token."""
+    means: list[tuple[How, bool]] = [("token", False), ("oidc", False), ("session", True), ("proxy", True)]
+
+    assert [Visitor(ADA, frozenset(), how).unasked for how, _ in means] == [unasked for _, unasked in means]

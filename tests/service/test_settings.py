@@ -231,3 +231,64 @@ def test_users_that_are_none_are_refused_without_their_tokens(given: str) -> Non
     assert said.line.startswith("counterfoil: COUNTERFOIL_AGENT_SERVER_TOKENS: ")
     assert SECRET not in said.stderr
     assert DIGEST not in said.stderr
+
+
+PROVIDER = {
+    "COUNTERFOIL_OIDC_ISSUER": "https://id.carrier.example",
+    "COUNTERFOIL_OIDC_JWKS_URL": "https://id.carrier.example/keys",
+    "COUNTERFOIL_OIDC_AUDIENCE": "counterfoil",
+}
+PROXY = {"COUNTERFOIL_PROXY_HEADER": "X-Signed-In-As", "COUNTERFOIL_PROXY_SECRET": SECRET * 3}
+
+
+@pytest.mark.parametrize("missing", [*PROVIDER, *PROXY])
+def test_half_of_a_means_to_come_in_is_an_error_that_names_the_other_half(missing: str) -> None:
+    given = {name: value for name, value in (PROVIDER if missing in PROVIDER else PROXY).items() if name != missing}
+    said = in_process(given)("list", code=2)
+
+    assert said.line.startswith(f"counterfoil: {missing} is missing: ")
+    assert SECRET not in said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("whole", [PROVIDER, PROXY, PROVIDER | PROXY, PROVIDER | {"COUNTERFOIL_PROXY_HEADER": "X-Jwt"}])
+def test_a_whole_means_is_taken(whole: dict[str, str]) -> None:
+    assert "no journal at" in in_process(whole)("list", code=2).line
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("OIDC_JWKS_URL", "http://id.carrier.example/keys", "an https URL"),
+        ("OIDC_JWKS_URL", f"https://me:{SECRET}@id.carrier.example/keys", "an https URL"),
+        ("OIDC_JWKS_URL", "file:///etc/keys", "an https URL"),
+        ("OIDC_JWKS_URL", "https://[::1/keys", "an https URL"),
+        ("OIDC_JWKS_URL", "https:///keys", "an https URL"),
+        ("OIDC_JWKS_URL", "http://127.0.0.1.carrier.example/keys", "an https URL"),
+        ("PROXY_SECRET", SECRET, "at least 32 bytes"),
+        ("PROXY_HEADER", "Authorization", "the name of a header that means nothing else"),
+        ("PROXY_HEADER", "Cookie", "the name of a header that means nothing else"),
+        ("PROXY_HEADER", "X Signed", "the name of a header that means nothing else"),
+        ("PROXY_HEADER", "X-Signed:", "the name of a header that means nothing else"),
+        ("PROXY_AUDIENCE", " ", "empty"),
+        ("NAME_CLAIM", " ", "empty"),
+        ("SESSION_HOURS", "0", "Input should be"),
+        ("SESSION_HOURS", "inf", "Input should be"),
+    ],
+)
+def test_a_means_that_would_let_the_wrong_ones_in_is_refused(name: str, value: str, wanted: str) -> None:
+    said = in_process({**PROVIDER, **PROXY, f"COUNTERFOIL_{name}": value})("list", code=2)
+
+    assert said.line.startswith(f"counterfoil: COUNTERFOIL_{name}: {wanted}")
+    assert SECRET not in said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/keys", "http://localhost/keys", "http://[::1]:8080/keys"])
+def test_keys_may_come_unprotected_from_this_machine(url: str) -> None:
+    assert "no journal at" in in_process({**PROVIDER, "COUNTERFOIL_OIDC_JWKS_URL": url})("list", code=2).line
+
+
+def test_secrets_of_the_doors_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PROXY.items():
+        monkeypatch.setenv(name, value)
+
+    assert SECRET not in repr(load_settings()) + str(load_settings())
