@@ -28,7 +28,8 @@ class Question:
         payload: Exactly what is to be approved, as JSON.
         allowed: The kinds of decision taken.
         approvers: Who may decide; `None`: any principal but the submitter.
-        edits: A JSON Schema that an edited payload must fit, over the rule that it keeps the keys and kinds of the one shown.
+        edits: A JSON Schema that an edited payload must fit, over the rule that it keeps the keys and kinds of the one shown; for a graph's own
+            interrupt the schema that it publishes for its answer.
         ttl: How long the question stands; `None`: for ever.
         on_expiry: What the expiry counts as: a kind of decision, or `hand_over`.
         interrupt_id: LangGraph's id, for an interrupt that is not an approval node's.

@@ -62,7 +62,7 @@ class Accepting:
             run = self.journal.runs.admit(self._admission(ask.input, thread_id, name, submission), queued=queued)
             return not (self.turns and submission and submission != run.submission)
         if isinstance(ask, Decide):
-            decide(self.journal, ask, self.compiled.get_state(config), thread_id=thread_id, principal=principal)
+            decide(self.journal, ask, self.compiled, config, thread_id=thread_id, principal=principal)
         return True
 
     def _check_nudge(self, thread_id: str, config: RunnableConfig) -> None:

@@ -4,82 +4,69 @@ bad one would fail the run for ever, or run what nobody meant.
 
 Three formats are known: a JSON Schema that the interrupt publishes, and the two of LangChain's `HumanInTheLoopMiddleware`.
 
-    batched     one decision a call, by position, of a kind its review allows; an edit names the tool that was asked about; a decision that says
-                which call it is for (`name`, `args`) stands where that call was shown
-    per call    one decision, by the schema that the interrupt publishes; without one, by the same rules
+    batched      one decision a call, keyed by the call's id or saying which call it is for; recorded by position (`graph/batches.py`)
+    per call     one decision, by the same rules for each kind
+    schema       whatever is to be recorded fits it
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
+from langchain_core.messages import ToolCall
 from langgraph.types import Interrupt
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from checkpointing import Approval
 from checkpointing.errors import DecisionInvalid
+from graph.batches import KINDS, by_position, check_decision
 
-KINDS = ("approve", "edit", "reject", "respond")
+
+def nothing_known() -> Sequence[ToolCall]:
+    """Return no calls: where only the question is at hand, keyed answers cannot be placed."""
+    return ()
 
 
-def check_answer(interrupt: Interrupt, value: Any) -> None:
+def accepted(interrupt: Interrupt, value: Any, calls: Callable[[], Sequence[ToolCall]] = nothing_known) -> Any:
     """
-    Refuse an answer that the asking node could not take.
+    Return what is to be recorded of an answer: what the asking node takes, on every advance.
+
+    *calls* says which calls the message that is under review makes, in order; it is called only where that decides something.
 
     Raises:
         DecisionInvalid: the message says which part of it is wrong.
     """
-    asked = interrupt.value
+    asked, what = interrupt.value, f"the answer to interrupt {interrupt.id!r}"
+    if is_call(asked):
+        check_decision(asked, value, allowed=KINDS, what=what)
+    elif is_batch(asked):
+        value = by_position(asked, value, calls, what)
     if isinstance(interrupt.response_schema, dict):
-        _check_schema(interrupt.response_schema, value, f"the answer to interrupt {interrupt.id!r}")
-    if not isinstance(asked, Mapping):
-        return
-    if asked.get("type") == "tool_approval" and "tool_call_id" in asked:
-        _check_decision(asked, value, allowed=KINDS, what=f"the answer to interrupt {interrupt.id!r}")
-    elif isinstance(asked.get("action_requests"), list) and isinstance(asked.get("review_configs"), list):
-        _check_batch(asked["action_requests"], asked["review_configs"], value, interrupt.id)
+        _check_schema(interrupt.response_schema, value, what)
+    return value
 
 
-def _check_batch(requests: list[Any], reviews: list[Any], value: Any, interrupt_id: str) -> None:
-    decisions = value.get("decisions") if isinstance(value, Mapping) else None
-    if not isinstance(decisions, list) or len(decisions) != len(requests):
-        raise DecisionInvalid(
-            f"the answer to interrupt {interrupt_id!r} is {{'decisions': [...]}} with {len(requests)} decisions, in the order of the calls "
-            f"shown: {', '.join(str(request['name']) for request in requests)}"
-        )
-    for number, (request, review, decision) in enumerate(zip(requests, reviews, decisions, strict=True)):
-        what = f"decision {number} of the answer to interrupt {interrupt_id!r}"
-        _check_decision(request, decision, allowed=tuple(review["allowed_decisions"]), what=what)
+def accepted_by(row: Approval, value: Any) -> Any:
+    """As `accepted`, by the row alone of a graph's own interrupt: for those who decide where the graph is not at hand."""
+    return accepted(Interrupt(value=row.payload, id=row.interrupt_id or "", response_schema=row.edits), value)
 
 
-def _check_decision(request: Mapping[str, Any], decision: Any, *, allowed: tuple[str, ...], what: str) -> None:
-    kind = decision.get("type") if isinstance(decision, Mapping) else None
-    if kind not in allowed:
-        raise DecisionInvalid(f"{what}: {request['name']!r} takes {', '.join(allowed)}, not {kind!r}")
-    for part in ("name", "args"):
-        if part in decision and decision[part] != request[part]:
-            raise DecisionInvalid(
-                f"{what} is for {decision[part]!r}, and {request[part]!r} was asked about there: the order is that of the calls shown"
-            )
-    if kind == "edit":
-        _check_edit(request, decision.get("edited_action"), what)
-    message = decision.get("message")
-    if kind == "respond" and not isinstance(message, str):
-        raise DecisionInvalid(f"{what}: a respond has the text 'message'")
-    if kind == "reject" and not isinstance(message, str | None):
-        raise DecisionInvalid(f"{what}: the 'message' of a reject is text")
+def is_call(asked: Any) -> bool:
+    """Tell whether LangChain's middleware asks about one call."""
+    return isinstance(asked, Mapping) and asked.get("type") == "tool_approval" and "tool_call_id" in asked
 
 
-def _check_edit(request: Mapping[str, Any], edited: Any, what: str) -> None:
-    if not isinstance(edited, Mapping) or not isinstance(edited.get("args"), Mapping):
-        raise DecisionInvalid(f"{what}: an edit has an 'edited_action' with 'name' and 'args'")
-    if edited.get("name") != request["name"]:
-        raise DecisionInvalid(
-            f"{what}: an edit changes the arguments of {request['name']!r}, it does not make a {edited.get('name')!r} of it"
-        )
+def is_batch(asked: Any) -> bool:
+    """Tell whether LangChain's middleware asks about all calls of a message at once."""
+    return (
+        isinstance(asked, Mapping)
+        and isinstance(asked.get("action_requests"), list)
+        and isinstance(asked.get("review_configs"), list)
+    )
 
 
 def _check_schema(schema: dict[str, Any], value: Any, what: str) -> None:

@@ -7,9 +7,11 @@ one conditional write, made before the run moves, and is sent again on every adv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langchain_core.messages import ToolCall
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
 
 from checkpointing import Approval, Journal, Lease
@@ -19,8 +21,10 @@ from checkpointing.errors import ArgumentsNotJson, DecisionInvalid, UnknownAppro
 from checkpointing.principals import Person
 from checkpointing.questions import Question
 from checkpointing.slots import Place
-from graph.answers import check_answer
+from graph.answers import accepted, accepted_by
 from graph.asks import Answer, Decide
+from graph.reviewed import calls_under_review
+from graph.snapshots import Compiled
 
 
 def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, lease: Lease) -> list[str]:
@@ -40,6 +44,7 @@ def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, l
                 visit=0,
                 payload=_payload(interrupt.value),
                 allowed=("respond",),
+                edits=interrupt.response_schema if isinstance(interrupt.response_schema, dict) else None,
                 interrupt_id=interrupt.id,
             )
             place = Place(lease, root, f"{task.name}:{task.id}", f"@{root}", own_ancestry(thread_id))
@@ -47,7 +52,15 @@ def open_foreign(journal: Journal, snapshot: StateSnapshot, *, thread_id: str, l
     return found
 
 
-def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id: str, principal: Person | None) -> None:
+def decide(
+    journal: Journal,
+    ask: Decide,
+    compiled: Compiled,
+    config: RunnableConfig,
+    *,
+    thread_id: str,
+    principal: Person | None,
+) -> None:
     """
     Record the decisions a call brings, each by the approval or interrupt it names; all of them, or none if one is refused.
 
@@ -56,13 +69,27 @@ def decide(journal: Journal, ask: Decide, snapshot: StateSnapshot, *, thread_id:
         DecisionInvalid: it answers an approval without naming it, or a graph's own interrupt in a format that is not the interrupt's.
         AlreadyDecided, ApprovalExpired, PayloadChanged, NotAllowed: as `Approvals.decide`.
     """
+    snapshot = compiled.get_state(config)
     rows = journal.approvals.of_thread(thread_id)
-    chosen = [(_row(answer, rows, snapshot, thread_id), answer.value) for answer in ask.answers]
     asked = {interrupt.id: interrupt for interrupt in snapshot.interrupts}
-    for row, value in chosen:
-        if row.interrupt_id in asked:
-            check_answer(asked[row.interrupt_id], value)
-    decisions = [(row.id, {"type": "respond", "value": value} if row.interrupt_id else value) for row, value in chosen]
+
+    def taken(row: Approval, value: Any) -> Any:
+        if row.interrupt_id is None:
+            return value
+        if row.state != "pending":  # it takes no answer any more, and says so itself
+            return {"type": "respond", "value": value}
+        if row.interrupt_id not in asked:
+            return {"type": "respond", "value": accepted_by(row, value)}
+        interrupt = asked[row.interrupt_id]
+
+        def calls() -> Sequence[ToolCall]:
+            return calls_under_review(compiled.get_state(config, subgraphs=True), interrupt.id)
+
+        return {"type": "respond", "value": accepted(interrupt, value, calls)}
+
+    # Every answer is looked at before the first is recorded.
+    chosen = [(_row(answer, rows, snapshot, thread_id), answer.value) for answer in ask.answers]
+    decisions = [(row.id, taken(row, value)) for row, value in chosen]
     journal.approvals.decide_all(decisions, principal=principal)
 
 
