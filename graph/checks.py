@@ -15,6 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode
 
 from checkpointing.errors import GraphRefused
+from graph.policies import check_policies
 from nodes.approval import NO_CHANNEL, ApprovalNode
 from nodes.effect import EffectNode
 from nodes.effect_tools import EffectTool
@@ -44,6 +45,7 @@ def check_builder(builder: Builder) -> None:
 
 def _check_nodes(builder: Builder, *, path: str, policed: bool) -> None:
     """Check every node, *policed* telling whether a graph around this one stands under a policy."""
+    check_policies(builder, _tools_of(builder), f"graph {path.rstrip('/')!r}" if path else "the agent")
     asking: dict[str, str] = {}
     defaults = builder._node_defaults  # noqa: SLF001  # there is no public way to read them
     for name, spec in builder.nodes.items():
@@ -89,6 +91,12 @@ def _has_effect_tools(builder: Builder) -> bool:
         for one in found
         if isinstance(one, CompiledStateGraph | ToolNode)
     )
+
+
+def _tools_of(builder: Builder) -> set[str]:
+    """Name the tools that the nodes of this graph run, not those of graphs in it."""
+    found = (inside for spec in builder.nodes.values() for inside, _ in _inside(spec.runnable, wrapped=False))
+    return {name for one in found if isinstance(one, ToolNode) for name in one.tools_by_name}
 
 
 def _effects_of(node: ToolNode) -> list[EffectTool]:

@@ -145,6 +145,8 @@ def test_an_edit_changes_the_arguments_and_a_respond_takes_the_place_of_the_tool
 BAD: dict[str, Any] = {
     "a kind that is not allowed": {"type": "respond", "message": "done"},
     "an edit into another tool": {"type": "edit", "edited_action": {"name": "pay", "args": PAY[2]}},
+    "an edit without a tool": {"type": "edit", "edited_action": {"args": {"claim_id": "1"}}},
+    "an edit without arguments": {"type": "edit", "edited_action": {"name": "remind"}},
     "no kind": {"message": "yes"},
     "no mapping": "approve",
 }
@@ -164,16 +166,48 @@ def test_one_bad_answer_of_two_executes_nothing_and_is_not_recorded(case: Case, 
     assert (len(case.bank.calls), len(case.post.calls)) == (1, 1)
 
 
+SWITCHED: dict[str, Any] = {
+    "another tool": {"name": "remind", "args": {"claim_id": "1"}},
+    "another tool with the arguments of this one": {"name": "remind", "args": PAY[2]},
+    "no tool": {"args": PAY[2]},
+    "nothing": None,
+    "an empty name": {"name": "", "args": PAY[2]},
+}
+
+
+@pytest.mark.parametrize("action", SWITCHED.values(), ids=SWITCHED.keys())
 @pytest.mark.parametrize("mode", MODES)
-def test_an_edit_into_another_tool_is_refused_before_it_is_recorded(case: Case, mode: str) -> None:
+def test_an_edit_into_another_tool_is_refused_before_it_is_recorded(case: Case, mode: str, action: Any) -> None:
     graph = case.graph(calls(PAY), mode=mode)
     parked = graph.invoke(HELLO, THREAD)
     with pytest.raises(DecisionInvalid):
-        graph.invoke(
-            answers(parked, {"type": "edit", "edited_action": {"name": "remind", "args": {"claim_id": "1"}}}), ADJUSTER
-        )
+        graph.invoke(answers(parked, {"type": "edit", "edited_action": action}), ADJUSTER)
 
     assert [row.state for row in case.journal.approvals.of_thread("chat-1")] == ["pending"]
+    assert (case.bank.calls, case.post.calls) == ([], [])
+
+
+def test_each_interrupt_takes_one_decision_and_not_a_batch(case: Case) -> None:
+    graph = case.graph(calls(PAY, REMIND), mode="per_call")
+    first, second = waiting(graph.invoke(HELLO, THREAD))
+    for value in ({"decisions": [{"type": "approve"}]}, [{"type": "approve"}], {"c1": {"type": "approve"}}):
+        with pytest.raises(DecisionInvalid):
+            graph.invoke(Command(resume={second.id: {"type": "approve"}, first.id: value}), ADJUSTER)
+
+    assert {row.state for row in case.journal.approvals.of_thread("chat-1")} == {"pending"}
+    assert (case.bank.calls, case.post.calls) == ([], [])
+
+
+def test_of_two_answers_one_to_a_question_that_was_answered_nothing_is_taken(case: Case) -> None:
+    graph = case.graph(calls(PAY, REMIND, ("c3", "remind", {"claim_id": "3"})), mode="per_call")
+    first, second, third = waiting(graph.invoke(HELLO, THREAD))
+    graph.invoke(answer(first, {"type": "reject"}), ADJUSTER)
+    with pytest.raises(AlreadyDecided):
+        graph.invoke(Command(resume={one.id: {"type": "approve"} for one in (third, second, first)}), ADJUSTER)
+
+    states = {row.interrupt_id: row.state for row in case.journal.approvals.of_thread("chat-1")}
+    assert states == {first.id: "decided", second.id: "pending", third.id: "pending"}
+    assert (case.bank.calls, case.post.calls) == ([], [])
 
 
 def test_an_edit_into_another_tool_that_was_recorded_elsewhere_executes_nothing(case: Case) -> None:

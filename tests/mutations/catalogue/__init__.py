@@ -8,6 +8,7 @@ entry; an entry whose mutant survives is a test that is missing.
 from __future__ import annotations
 
 from tests.mutations.catalogue.agents import AGENTS
+from tests.mutations.catalogue.formats import FORMATS
 from tests.mutations.catalogue.one_budget import ONE_BUDGET
 from tests.mutations.catalogue.one_decision import ONE_DECISION
 from tests.mutations.catalogue.one_effect import ONE_EFFECT
@@ -27,6 +28,7 @@ MUTATIONS = (
     *ONE_BUDGET,
     *THE_RECORD,
     *AGENTS,
+    *FORMATS,
     *THE_WORLD_OUTSIDE,
     *WORKERS,
     *THE_DATABASE,

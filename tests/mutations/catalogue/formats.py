@@ -1,0 +1,100 @@
+"""The formats of decisions that are not our own: what an answer must say before it is recorded, and what an agent must be told to ask."""
+
+from __future__ import annotations
+
+from tests.mutations.catalogue.places import (
+    AGENTS_ANSWERED,
+    AGENTS_ASK,
+    BATCHES,
+    POLICIES,
+    POLICIES_TESTS,
+    QUESTIONS,
+)
+from tests.mutations.workshop import Mutation
+
+FORMATS = (
+    Mutation(
+        "about several calls nothing goes by position",
+        BATCHES,
+        "len(given) == len(requests) == 1:",
+        "len(given) == len(requests):",
+        (AGENTS_ANSWERED + "test_a_list_by_position_about_several_calls_is_refused_and_shows_both_forms",),
+        "Decisions that were put together in another order run the call that was rejected.",
+    ),
+    Mutation(
+        "keyed answers are for no other call",
+        BATCHES,
+        "if unknown := [one for one in given if one not in ids]:",
+        "if unknown := [one for one in given if one not in given]:",
+        (AGENTS_ANSWERED + "test_keyed_answers_are_for_every_call_and_no_other",),
+        "An answer to another question is taken for this one.",
+    ),
+    Mutation(
+        "of equal calls of which some are asked about the ids tell nothing",
+        BATCHES,
+        "if len(twins) != len(equal):",
+        "if len(twins) < len(equal):",
+        (AGENTS_ANSWERED + "test_of_equal_calls_of_which_one_is_reviewed_the_ids_tell_nothing",),
+        "The decision is taken under the id of a call that nobody was asked about.",
+    ),
+    Mutation(
+        "an id that two calls have tells nothing",
+        BATCHES,
+        "if not found or every.count(found) > 1:",
+        "if not found:",
+        (AGENTS_ANSWERED + "test_ids_that_two_calls_have_tell_nothing",),
+        "One decision is taken for two calls.",
+    ),
+    Mutation(
+        "an edit stays with its call",
+        BATCHES,
+        "    _check_edits_stay(requests, kept, calls, what)\n",
+        "",
+        (AGENTS_ANSWERED + "test_ids_that_two_calls_have_tell_nothing",),
+        "The middleware replaces another call by what the approver made of this one.",
+    ),
+    Mutation(
+        "echoes of equal calls decide the same",
+        BATCHES,
+        "    _check_twins_agree(requests, placed, what)\n",
+        "",
+        (AGENTS_ANSWERED + "test_echoes_of_equal_calls_decide_the_same_about_all_of_them",),
+        "Which of two equal calls is executed is left to chance.",
+    ),
+    Mutation(
+        "an edit switches no tool",
+        BATCHES,
+        'if edited.get("name") != request["name"]:',
+        'if edited.get("name") == 0:',
+        (AGENTS_ASK + "test_an_edit_into_another_tool_is_refused_before_it_is_recorded",),
+        "An approver makes of a call one that may only be rejected.",
+    ),
+    Mutation(
+        "every answer is looked at before the first is recorded",
+        QUESTIONS,
+        """    decisions = [(row.id, taken(row, value)) for row, value in chosen]
+    journal.approvals.decide_all(decisions, principal=principal)
+""",
+        """    for row, value in chosen:
+        journal.approvals.decide(row.id, taken(row, value), principal=principal)
+""",
+        (AGENTS_ASK + "test_one_bad_answer_of_two_executes_nothing_and_is_not_recorded",),
+        "One of two tools has run when the other's answer is refused.",
+    ),
+    Mutation(
+        "a policy is for a tool that there is",
+        POLICIES,
+        "if name not in tools:",
+        "if not name:",
+        (POLICIES_TESTS + "test_an_agent_with_a_misspelt_policy_does_not_start",),
+        "The tool that was meant runs without anybody being asked.",
+    ),
+    Mutation(
+        "a policy has no option that is not read",
+        POLICIES,
+        "if unknown := sorted(policy.keys() - set(OPTIONS)):",
+        "if unknown := sorted(policy.keys() - policy.keys()):",
+        (POLICIES_TESTS + "test_an_agent_with_a_misspelt_policy_does_not_start",),
+        "What the policy was to depend on is not looked at.",
+    ),
+)
