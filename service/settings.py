@@ -6,22 +6,20 @@ Wrong settings are one line that names the variable and never its value: a URL m
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Self
 from urllib.parse import urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import NoDecode, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import SettingsConfigDict
 
 from checkpointing.budget import LARGEST, Caps
 from checkpointing.errors import Refused
-from checkpointing.tiers import Tier, check_ladder
-from nodes.claims import Asking
+from service.approval_settings import ApprovalSettings
 from service.people_settings import PeopleSettings
 from service.setting_names import PREFIX, unknown_names
 
@@ -33,33 +31,7 @@ class SettingsInvalid(Refused, ValueError):
     """A setting cannot be used; the message names the variable and what is wanted."""
 
 
-class TierSetting(BaseModel):
-    """One tier of the ladder, as it is written in the settings; see `checkpointing.tiers.Tier`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str = Field(min_length=1, max_length=100)
-    approvers: tuple[str, ...] | None = None
-    hours: float | None = Field(default=None, gt=0, le=24 * 3660)
-    up_to: int | None = Field(default=None, ge=0, le=LARGEST)
-    remind_hours: float | None = Field(default=None, gt=0)
-    quorum: int = Field(default=1, ge=1, le=100)
-
-    @property
-    def tier(self) -> Tier:
-        """The tier."""
-        hours, remind = self.hours, self.remind_hours
-        return Tier(
-            name=self.name,
-            approvers=self.approvers,
-            ttl=None if hours is None else timedelta(hours=hours),
-            up_to=self.up_to,
-            remind=None if remind is None else timedelta(hours=remind),
-            quorum=self.quorum,
-        )
-
-
-class Settings(PeopleSettings):
+class Settings(ApprovalSettings, PeopleSettings):
     """
     Where everything is, and who may come in. Secrets are never printed.
 
@@ -69,11 +41,6 @@ class Settings(PeopleSettings):
         connections: On Postgres, how many connections a process has to the journal at most.
         artefacts: The folder for documents; by default beside the journal.
         lease_seconds: How long a worker that died keeps others from its thread.
-        approval_hours: How long an adjuster has, where there are no tiers.
-        approval_remind_hours: How long before that they are reminded; empty for never.
-        approval_tiers: A ladder in place of both, as JSON: a list of `{"name", "approvers", "hours", "up_to", "remind_hours", "quorum"}`.
-        approval_four_eyes: Whether an amount that an adjuster changed takes a second one.
-        approval_on_expiry: What silence counts as: `reject` or `hand_over`.
         cap_supersteps, cap_money, cap_tokens, cap_days: The most a claim may take; empty for no cap. Money in minor units.
         stripe_url, mail_url, claims_url: The systems outside; by default those of a sandbox on this machine.
         agent_server_tokens: Who may use the claims graph on an Agent Server: `name:sha256` of each one's bearer token, with commas between.
@@ -90,11 +57,6 @@ class Settings(PeopleSettings):
     connections: int = Field(default=16, ge=2, le=1000)
     artefacts: str | None = None
     lease_seconds: float = Field(default=30, ge=0.1, allow_inf_nan=False)
-    approval_hours: float = Field(default=72, gt=0, le=24 * 3660)
-    approval_remind_hours: float | None = Field(default=None, gt=0)
-    approval_tiers: Annotated[tuple[TierSetting, ...] | None, NoDecode] = None
-    approval_four_eyes: bool = False
-    approval_on_expiry: Literal["reject", "hand_over"] = "reject"
     cap_supersteps: int | None = Field(default=100, ge=1)
     cap_money: int | None = Field(default=None, ge=0, le=LARGEST)
     cap_tokens: int | None = Field(default=200_000, ge=0, le=LARGEST)
@@ -127,34 +89,16 @@ class Settings(PeopleSettings):
             ) from None
         return url
 
-    @field_validator("cap_supersteps", "cap_money", "cap_tokens", "cap_days", "approval_remind_hours", mode="before")
+    @field_validator("cap_supersteps", "cap_money", "cap_tokens", "cap_days", mode="before")
     @classmethod
     def _or_no_cap(cls, given: object) -> object:
         """Take an empty value for none."""
         return None if given == "" else given
 
-    @field_validator("approval_tiers", mode="before")
-    @classmethod
-    def _ladder(cls, given: object) -> object:
-        """Read the ladder from JSON; an empty value is none."""
-        if not isinstance(given, str):
-            return given
-        try:
-            return json.loads(given) if given else None
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"not JSON, at character {error.pos}: a list of tiers, as docs/approvals.md has it"
-            ) from None
-
     @model_validator(mode="after")
     def _time_to_decide(self) -> Self:
         """Refuse a ladder without an end, and a cap on age that ends a claim before its adjusters' time is over."""
-        asking = self.asking
-        try:
-            check_ladder(asking.tiers or [Tier("adjusters", ttl=asking.ttl, remind=asking.remind)], has_amount=True)
-        except ValueError as error:
-            raise ValueError(f"{PREFIX}APPROVAL_TIERS, or {PREFIX}APPROVAL_REMIND_HOURS: {error}") from None
-        hours = sum(tier.hours or 0 for tier in self.approval_tiers or ()) or self.approval_hours
+        hours = self.check_asking()
         if self.cap_days is not None and self.cap_days * 24 <= hours:
             raise ValueError(
                 f"{PREFIX}CAP_DAYS ends a claim before {PREFIX}APPROVAL_HOURS are over; make it longer, or empty for no cap"
@@ -216,17 +160,6 @@ class Settings(PeopleSettings):
     def lease(self) -> timedelta:
         """The lease as a duration."""
         return timedelta(seconds=self.lease_seconds)
-
-    @property
-    def asking(self) -> Asking:
-        """Of whom a payment is asked, and until when."""
-        return Asking(
-            ttl=timedelta(hours=self.approval_hours),
-            remind=None if self.approval_remind_hours is None else timedelta(hours=self.approval_remind_hours),
-            tiers=tuple(one.tier for one in self.approval_tiers or ()),
-            four_eyes=self.approval_four_eyes,
-            on_expiry=self.approval_on_expiry,
-        )
 
     @property
     def caps(self) -> Caps:
