@@ -51,10 +51,12 @@ def note(tx: Tx, approval: Approval, event: str, **more: Any) -> None:
     until = approval.expires_at.isoformat() if approval.expires_at else None
     tier = approval.at_tier.name if approval.at_tier else None
     who = None if approval.approvers is None else list(approval.approvers)
+    # The same people can be asked twice, with others between, until the same moment.
+    once = [tx.now_ms(), who] if event == "approval.reassign" else []
     body = {"name": approval.name, "approvers": who, "tier": tier, "expires_at": until, **more}
     tx.all(
         NOTE,
-        id="ntc_" + sha256([approval.id, event, approval.tier, until])[:20],
+        id="ntc_" + sha256([approval.id, event, approval.tier, until, *once])[:20],
         thread_id=approval.thread_id,
         event=event,
         subject=approval.id,
