@@ -2,6 +2,7 @@
 Notices: what people are to be told of, written in the transaction of what happened.
 
     what happened ──▶ noted ──▶ told: a run of the notices graph is admitted, and the note goes
+                        └─────▶ forgotten, after a while without anybody who tells
 
 A note has an id that follows from what it tells of, and the run that tells it has the note's id in its thread's: a crash between the two admits the
 same run again. So what happened is told of once, and never without having happened. A note says who and what, and nothing of the payload.
@@ -11,10 +12,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from checkpointing.clock import from_ms
+from checkpointing.clock import duration_ms, from_ms
 from checkpointing.digest import sha256
 from checkpointing.questions import Approval
 from checkpointing.store import Store, Tx
@@ -24,6 +25,8 @@ insert into notices (id, thread_id, event, subject, body, at_ms) values (:id, :t
 """
 NOTED = "select * from notices order by at_ms, id limit :limit"
 TOLD = "delete from notices where id = :id"
+OLD = "select 1 as found from notices where at_ms <= :until limit 1"
+FORGET = "delete from notices where at_ms <= :until returning id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,15 @@ class Notices:
         """Forget a note: a run that tells of it is admitted, or there is nobody to tell."""
         with self.store.transaction("notice.told") as tx:
             tx.all(TOLD, id=notice_id)
+
+    def forget(self, *, older: timedelta) -> int:
+        """Forget the notes that are *older* and still there, because nobody is there to tell; return how many went."""
+        with self.store.reading() as tx:
+            until = tx.now_ms() - duration_ms(older)
+            if tx.one(OLD, until=until) is None:
+                return 0
+        with self.store.transaction("notice.forget") as tx:
+            return len(tx.all(FORGET, until=until))
 
 
 def _notice(row: dict[str, Any]) -> Notice:

@@ -18,6 +18,10 @@ from graph import DurableGraph
 from graph.accepting import Compiled
 from graph.claims import claims_graph, raw_claims_graph
 from nodes.claims import Outside
+from service.notices.graph import notices_graph
+from service.notices.posting import Posting
+from service.notices.routes import Routes, read_addresses, read_endpoints, read_events
+from service.notices.texts import EVENTS
 from service.settings import Settings
 from service.who import Doors
 from service.who.assertions import ByProvider, BySecret
@@ -26,6 +30,7 @@ from service.who.keys import PublishedKeys
 from tools.assessor import estimated_tokens, make_assessor
 from tools.claims_system import ClaimsSystem
 from tools.effect import Effect
+from tools.mail import mail_server
 from tools.messages import notify_effect
 from tools.payments import pay_effect
 
@@ -98,6 +103,27 @@ def serve(settings: Settings) -> Served:
     """Open the journal for as long as the process lives; errors as `open_journal`."""
     journal = _open(settings)
     return Served(journal, raw_claims_graph(journal, outside_of(settings), asking=settings.asking))
+
+
+def notices_of(settings: Settings, journal: Journal) -> Posting:
+    """Return what posts notices to where the settings say; to nobody where they say nothing."""
+    webhooks, smtp = settings.webhooks.get_secret_value(), settings.smtp_url.get_secret_value()
+    endpoints = read_endpoints(webhooks)
+    graph = notices_graph(
+        journal,
+        endpoints=endpoints,
+        server=mail_server(smtp) if smtp else None,
+        sender=settings.notice_sender,
+        timeout_s=settings.timeout_seconds,
+    )
+    routes = Routes(
+        endpoints=endpoints,
+        addresses=read_addresses(settings.notice_to),
+        base_url=settings.base_url,
+        webhook_events=read_events(settings.webhook_events) or EVENTS,
+        mail_events=read_events(settings.notice_events),
+    )
+    return Posting(journal, graph, routes)
 
 
 def looked_at(settings: Settings) -> tuple[Standing, Standing]:

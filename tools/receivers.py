@@ -140,6 +140,15 @@ WORLDLINE_DIRECT = Known(
     changed_payload="answered with the old result",
     source="https://docs.direct.worldline-solutions.com/integration/api-developer-guide/idempotent-requests",
 )
+STANDARD_WEBHOOKS = Known(
+    name="Standard Webhooks",
+    key_in="webhook-id",
+    # The standard leaves it to the consumer for how long it knows an id again; a day is what its senders keep trying for.
+    key_life=timedelta(hours=24),
+    changed_payload="answered with the old result",
+    stores_errors=False,
+    source="https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md",
+)
 KNOWN = (
     STRIPE_V1,
     RESEND_MAIL,
@@ -147,6 +156,7 @@ KNOWN = (
     SLACK_CHAT,
     JIRA_CLOUD,
     PLAIN_SMTP,
+    STANDARD_WEBHOOKS,
     QONTO,
     WORLDLINE_DIRECT,
 )
@@ -158,3 +168,4 @@ ZENDESK = ZENDESK_TICKETS.profile
 SLACK = SLACK_CHAT.profile
 JIRA = JIRA_CLOUD.profile
 SMTP = PLAIN_SMTP.profile
+WEBHOOKS = STANDARD_WEBHOOKS.profile

@@ -2,8 +2,8 @@
 One HTTP call of a tool, and what its failure means: either the receiver's answer, or `Unreachable`.
 
 Whatever leaves open whether the receiver executed the call is `Unreachable`: no connection, no answer in time, a 5xx, a 408, a 429,
-an answer that is no JSON. Every other answer is returned for the tool to judge. A connection lives for one call: a kept one
-may be closed by the receiver at the very moment it is used, which cannot be told from a lost answer.
+an answer that is no JSON where one is wanted. Every other answer is returned for the tool to judge. A connection lives for one call: a kept
+one may be closed by the receiver at the very moment it is used, which cannot be told from a lost answer. A redirect is an answer, and is not followed.
 
 What an error says stands in the audit and on terminals, so it never has a URL's user, password or query, nor a header.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -58,8 +59,31 @@ def call(
         Rejected: this is no URL to call.
     """
     asked = f"{method} {shown(url)}"
-    try:
+    with _telling(asked):
         response = httpx.request(method, url, json=body, headers=headers, timeout=timeout_s, verify=_trusted())
+    _check_answered(asked, response)
+    try:
+        return Answer(response.status_code, response.json())
+    except ValueError as error:
+        raise Unreachable(f"{asked} answered {response.status_code} with a body that is no JSON") from error
+
+
+def send(url: str, content: bytes, *, timeout_s: float, headers: Mapping[str, str]) -> int:
+    """Post *content* and return the answer's status; what else it says is not read. Errors as `call`."""
+    asked = f"POST {shown(url)}"
+    with (
+        _telling(asked),
+        httpx.stream("POST", url, content=content, headers=headers, timeout=timeout_s, verify=_trusted()) as response,
+    ):
+        _check_answered(asked, response)
+        return response.status_code
+
+
+@contextmanager
+def _telling(asked: str) -> Iterator[None]:
+    """Turn the client's errors into ours."""
+    try:
+        yield
     except httpx.InvalidURL:
         raise Rejected(f"{asked} was not sent: not a URL that can be called") from None
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -68,12 +92,12 @@ def call(
         raise Unreachable(f"{asked} got no answer: {type(error).__name__}: {error}") from error
     except httpx.RequestError as error:
         raise Unreachable(f"{asked} got no answer: {type(error).__name__}") from None
+
+
+def _check_answered(asked: str, response: httpx.Response) -> None:
+    """Refuse an answer that leaves open whether the call was executed."""
     if response.status_code >= 500 or response.status_code in {408, 429}:
         raise Unreachable(f"{asked} answered {response.status_code}")
-    try:
-        return Answer(response.status_code, response.json())
-    except ValueError as error:
-        raise Unreachable(f"{asked} answered {response.status_code} with a body that is no JSON") from error
 
 
 def shown(url: str) -> str:

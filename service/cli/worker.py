@@ -15,7 +15,7 @@ from service.cli.exits import ending
 from service.cli.options import settings_of
 from service.logs import write_logs
 from service.own_graphs import load_graph
-from service.wiring import claims, opened
+from service.wiring import claims, notices_of, opened
 from service.worker.draining import Draining
 from service.worker.signals import drained_by_signals
 from service.worker.work import work
@@ -64,7 +64,7 @@ def worker(
     with drained_by_signals(draining, within=timedelta(seconds=drain_s)), opened(settings) as journal:
         mine = [make(journal) for make in makers] or [claims(settings, journal).graph]
         log.info("worker_started", journal=settings.place, graphs=[one.name for one in mine], concurrency=concurrency)
-        work(mine, concurrency=concurrency, draining=draining)
+        work(mine, concurrency=concurrency, draining=draining, notices=notices_of(settings, journal))
         log.info("worker_ended")
     _leave()
 

@@ -83,11 +83,16 @@ def process_jobs(
     *,
     concurrency: int,
     rhythm: Rhythm,
+    look: Callable[[], int],
 ) -> None:
-    """Carry runs of *graphs* on as their jobs come, up to *concurrency* at a time, until draining is asked and the last one has stopped."""
+    """
+    Carry runs of *graphs* on as their jobs come, up to *concurrency* at a time, until draining is asked and the last one has stopped.
+
+    With each sweep of the first graph *look*, too.
+    """
     # It logs arguments, and every lost connection with its traceback.
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
-    queue = _Queue(journal, engine, graphs, carry_on, draining, concurrency, rhythm)
+    queue = _Queue(journal, engine, graphs, carry_on, draining, concurrency, rhythm, look)
     asyncio.run(queue.until_drained())
 
 
@@ -100,6 +105,7 @@ class _Queue:
     draining: Draining
     concurrency: int
     rhythm: Rhythm
+    look: Callable[[], int]
     under_way: set[asyncio.Future[object]] = field(default_factory=set)
 
     async def until_drained(self) -> None:
@@ -192,6 +198,8 @@ class _Queue:
                 await jobs.finish_job(job, status=Status.FAILED, delete_job=False)
                 log.warning("job_stalled", job=job.id)
         await jobs.prune_stalled_workers(self.rhythm.stalled)
+        if graph == self.graphs[0]:
+            await _left_alone(self.look)
         found = await _left_alone(partial(self.journal.runs.enqueue_due, graph))
         if found:
             log.info("swept", graph=graph, found=found)

@@ -31,11 +31,13 @@ def poll(
     *,
     concurrency: int,
     every_s: float,
+    look: Callable[[], object],
 ) -> None:
-    """Carry due runs of *graphs* on, up to *concurrency* at a time, until draining is asked and the last one has stopped."""
+    """Carry due runs of *graphs* on, up to *concurrency* at a time, until draining is asked and the last one has stopped; *look* each time, too."""
     under_way: dict[str, Future[object]] = {}
     with ThreadPoolExecutor(concurrency, thread_name_prefix="run") as pool:
         while not draining.asked:
+            look()
             under_way = {thread_id: one for thread_id, one in under_way.items() if not one.done()}
             for thread_id in _due(journal, graphs, under_way, free=concurrency - len(under_way)):
                 under_way[thread_id] = pool.submit(carry_on, thread_id)

@@ -19,6 +19,7 @@ from checkpointing import Journal
 from checkpointing.errors import GraphRefused
 from checkpointing.postgres import PostgresEngine
 from graph import DurableGraph
+from service.notices.posting import Posting, forget
 from service.worker.advancing import Advanced, advance
 from service.worker.draining import Draining
 from service.worker.jobs import Rhythm, process_jobs
@@ -41,6 +42,7 @@ def work(
     told: Callable[[Advanced], None] | None = None,
     rhythm: Rhythm | None = None,
     poll_s: float = POLL_S,
+    notices: Posting | None = None,
 ) -> None:
     """
     Carry the runs of *graphs* on, all of one journal and each of a name of its own, until draining is asked and the last one has stopped.
@@ -52,6 +54,7 @@ def work(
         told: is called after each advance; by default it is logged.
         rhythm: how often it looks by itself, where it works with a queue.
         poll_s: how often it looks, in seconds, where it works without.
+        notices: whom it tells what happens to approvals, and how; by default nobody, and what is noted is forgotten when it is old.
 
     Raises:
         GraphRefused: the graphs are of several journals, or two of one name.
@@ -59,14 +62,26 @@ def work(
     if draining is None and threading.current_thread() is threading.main_thread():
         draining = Draining()
         with drained_by_signals(draining, within=DRAIN):
-            work(graphs, concurrency=concurrency, draining=draining, told=told, rhythm=rhythm, poll_s=poll_s)
+            work(
+                graphs,
+                concurrency=concurrency,
+                draining=draining,
+                told=told,
+                rhythm=rhythm,
+                poll_s=poll_s,
+                notices=notices,
+            )
         return
-    journal, by_name = _checked(graphs)
+    journal, by_name = _checked([*graphs, *([notices.graph] if notices else ())])
     tell, end = told or logged, draining or Draining()
+    look = notices.look if notices else partial(forget, journal)
 
     def carry_on(thread_id: str) -> None:
         try:
-            tell(advance(by_name, journal, thread_id, end))
+            one = advance(by_name, journal, thread_id, end)
+            tell(one)
+            if one.run is not None and not end.asked:
+                look()  # what it asked, or ended, is told at once
         except BaseException:  # nobody else hears of it in this thread: a fault of ours, or of who is told
             log.exception("advance_failed", thread=thread_id)
 
@@ -75,9 +90,9 @@ def work(
             journal.runs.hasten(graph.name, age=graph.caps.age)
 
     if isinstance(engine := journal.store.engine, PostgresEngine):
-        process = partial(process_jobs, engine=engine, rhythm=rhythm or Rhythm())
+        process = partial(process_jobs, engine=engine, rhythm=rhythm or Rhythm(), look=look)
     else:
-        process = partial(poll, every_s=poll_s)
+        process = partial(poll, every_s=poll_s, look=look)
     process(journal, graphs=list(by_name), carry_on=carry_on, draining=end, concurrency=concurrency)
 
 

@@ -58,7 +58,6 @@ ELSEWHERE = {
     "execution.record": "tests/service/test_restored_journal.py::test_a_repair_that_was_killed_is_finished_by_the_next",
     "approval.withdraw": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_question_was_withdrawn",
     "approval.amend": "tests/crash/test_kill_people.py::test_killed_while_a_question_was_extended",
-    "notice.told": "tests/crash/test_kill_people.py::test_killed_while_a_note_was_taken_off",
     "run.discard": "tests/crash/test_kill_dead_letters.py::test_killed_while_a_dead_letter_was_given_up",
     "effect.conflict": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_payment_in_other_words_was_refused",
     "queue.sweep": "tests/crash/test_kill_workers.py::test_killed_while_sweeping",
@@ -69,6 +68,8 @@ ELSEWHERE = {
     "session.end": "tests/crash/test_kill_who_comes_in.py::test_killed_while_a_session_ended",
     "login.attempt": "tests/crash/test_kill_who_comes_in.py::test_killed_while_an_attempt_was_counted",
     "login.succeed": "tests/crash/test_kill_who_comes_in.py::test_killed_while_failures_were_forgotten",
+    "notice.told": "tests/crash/test_kill_notices.py::test_killed_while_a_notice_was_posted",
+    "notice.forget": "tests/crash/test_kill_notices.py::test_killed_while_old_notes_were_forgotten",
     "server.submit": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_server_kept_who_submitted",
 }
 """Writes that are no part of a claim's way, and the test that kills before and after each."""
@@ -78,6 +79,8 @@ CALLS_ELSEWHERE = {
     "open_ticket look-up": "tests/crash/test_ticket_and_message.py::test_killed_around_the_look_up_after_a_kill",
     "post_message": "tests/crash/test_ticket_and_message.py::test_killed_around_the_execution",
     "post_message look-up": "tests/crash/test_ticket_and_message.py::test_killed_around_the_look_up_after_a_kill",
+    "webhook": "tests/crash/test_kill_notices.py::test_killed_around_a_call",
+    "mail": "tests/crash/test_kill_notices.py::test_killed_around_a_mail",
 }
 """Calls of tools that are no part of the claims agent, and the test that kills around each."""
 

@@ -21,7 +21,16 @@ NAMING = {"transaction", "_end", "_fenced"}
 """What takes a transaction's name: `Store.transaction`, and the two that hand it on."""
 HANDING_ON = {("runs.py", "_end"), ("savers.py", "_transaction")}
 FOLDER_READS = {"exists", "size", "cat_file"}
-CLIENTS = {"chat.py", "claims_system.py", "messages.py", "payments.py", "tickets.py", "transfers.py"}
+CLIENTS = {
+    "chat.py",
+    "claims_system.py",
+    "mail.py",
+    "messages.py",
+    "payments.py",
+    "tickets.py",
+    "transfers.py",
+    "webhooks.py",
+}
 """The modules of `tools` that talk to a receiver; the calls of each stand in `CALLS`."""
 
 
@@ -114,7 +123,7 @@ def clients() -> set[str]:
     for path, module in modules("tools"):
         for node in ast.walk(module):
             imported = {alias.name for alias in node.names} if isinstance(node, ast.Import | ast.ImportFrom) else set()
-            by_wire = isinstance(node, ast.ImportFrom) and node.module == "tools.wire" and "call" in imported
+            by_wire = isinstance(node, ast.ImportFrom) and node.module == "tools.wire" and imported & {"call", "send"}
             if by_wire or imported & {"stripe", "httpx", "requests", "smtplib", "socket"}:
                 found.add(path.name)
     return found - {"wire.py"}

@@ -1,0 +1,91 @@
+"""A consumer of webhooks on a socket, which keeps what it was sent and answers as it is told."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from standardwebhooks import Webhook
+
+SECRET = "whsec_" + base64.b64encode(b"a secret of thirty-two bytes ...").decode()
+OTHER_SECRET = "whsec_" + base64.b64encode(b"the secret that comes after it..").decode()
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One call as it came."""
+
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+    def verified(self, secret: str = SECRET) -> dict[str, Any]:
+        """Return what it says, if it is signed with the secret."""
+        said = Webhook(secret).verify(self.body, self.headers)
+        assert isinstance(said, dict)
+        return said
+
+
+@dataclass
+class Consumer:
+    """
+    What was sent, and what is answered.
+
+    Attributes:
+        answers: The statuses of the next calls; then 204.
+        gate: While it is closed, no call is answered.
+    """
+
+    url: str = ""
+    sent: list[Sent] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def ids(self) -> list[str]:
+        """Which message each was, in order."""
+        return [one.id for one in self.sent]
+
+    @property
+    def events(self) -> list[str]:
+        """What it was told of, each message once, in order."""
+        return list({one.id: str(one.verified()["type"]) for one in self.sent}.values())
+
+
+@contextmanager
+def consumer() -> Iterator[Consumer]:
+    """Serve until the end of the block."""
+    told = Consumer()
+    told.gate.set()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            told.sent.append(Sent({name.lower(): value for name, value in self.headers.items()}, body))
+            told.gate.wait()
+            self.send_response(told.answers.pop(0) if told.answers else 204)
+            self.send_header("location", f"{told.url}/elsewhere")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as in its base
+            del format, args
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        told.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
+        try:
+            yield told
+        finally:
+            told.gate.set()
+            server.shutdown()
+            thread.join()
