@@ -104,7 +104,7 @@ def append(tx: Tx, thread_id: str, event: str, *, actor: str, subject: str, **bo
 
 def entries_in(tx: Tx, thread_id: str) -> list[Entry]:
     """Return the thread's chain as *tx* sees it, oldest first; after `append` nobody else adds to it before *tx* ends."""
-    return [_entry(row) for row in tx.all(ENTRIES, thread_id=thread_id)]
+    return [entry_from(row) for row in tx.all(ENTRIES, thread_id=thread_id)]
 
 
 Witness = Callable[[str, Sequence[Entry]], Iterator[str]]
@@ -195,5 +195,6 @@ def _hash(entry: Entry, before: str) -> str:
     )
 
 
-def _entry(row: Row) -> Entry:
+def entry_from(row: Row) -> Entry:
+    """Read an entry from its row."""
     return Entry(**{**row, "body": json.loads(row["body"])})

@@ -15,8 +15,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from checkpointing.admissions import Run
+from checkpointing.admissions import Run, existing, run_from
+from checkpointing.audit import append
 from checkpointing.clock import duration_ms, to_ms
+from checkpointing.dispatch import WOKEN, enqueue
+from checkpointing.principals import named
 from checkpointing.store import Store
 
 DUE = """
@@ -37,6 +40,10 @@ NEXT_END = """
 WAIT_ON = """
 update runs set due_ms = {next_end} where thread_id = :thread_id and state = 'parked' and due_ms <= :now
 """.replace("{next_end}", NEXT_END)
+NUDGE = """
+update runs set due_ms = :now where thread_id = :thread_id and state = 'admitted' and (due_ms is null or due_ms > :now) returning *
+"""
+GET = "select * from runs where thread_id = :thread_id"
 HASTEN = """
 update runs set due_ms = admitted_ms + :age_ms
 where state = 'parked' and graph = :graph and coalesce(due_ms, admitted_ms + :age_ms + 1) > admitted_ms + :age_ms
@@ -87,3 +94,22 @@ def hasten(store: Store, graph: str, *, age: timedelta) -> int:
     """
     with store.transaction("run.postpone") as tx:
         return len(tx.all(HASTEN, graph=graph, age_ms=duration_ms(age)))
+
+
+def nudge(store: Store, thread_id: str, *, principal: str) -> Run:
+    """
+    Have a worker carry an admitted run on now that would wait before its next attempt, and return the run; any other is returned as it is.
+
+    Raises:
+        UnknownThread: no such run.
+        NotAllowed: no principal was named.
+    """
+    principal = named(principal, f"nudging thread {thread_id!r} needs a principal: who asks for it?")
+    with store.transaction("run.nudge") as tx:
+        row = tx.one(NUDGE, thread_id=thread_id)
+        if row is None:
+            return run_from(existing(tx, GET, thread_id))
+        run = run_from(row)
+        enqueue(tx, thread_id, graph=run.graph, priority=WOKEN)
+        append(tx, thread_id, "run.nudge", actor=principal, subject=thread_id)
+        return run

@@ -21,8 +21,10 @@ from checkpointing.bridge import Bridge
 from checkpointing.clock import system_clock
 from checkpointing.contradictions import approvals_witness, effects_witness, runs_witness, tokens_witness
 from checkpointing.errors import JournalUnusable
+from checkpointing.idempotency import Idempotency
 from checkpointing.leases import Leases
 from checkpointing.ledger import Ledger
+from checkpointing.listing import Listing
 from checkpointing.logins import Logins
 from checkpointing.migrate import bring_up_to_date, known
 from checkpointing.notices import Notices
@@ -51,6 +53,8 @@ class Journal:
         artefacts: Documents, by digest.
         tokens, sessions: Who may come in, and who is logged in.
         logins: How often somebody failed to, and how long they wait.
+        listing: Pages of runs, approvals and effects.
+        idempotency: Which requests of the HTTP API were answered, and how.
         closing: Set when it is being closed, for what waits in the background.
         found: How far its tables were when it was opened.
     """
@@ -65,6 +69,8 @@ class Journal:
         self.saver = make_saver(store, self.bridge)
         self.leases = Leases(store, lease=lease)
         self.runs = Runs(store)
+        self.listing = Listing(store)
+        self.idempotency = Idempotency(store)
         self.effects = Ledger(store)
         self.approvals = Approvals(store)
         self.notices = Notices(store)

@@ -309,6 +309,10 @@ class Runs:
         """Have every parked run of the graph looked at no later than when it reaches *age*; see `due.hasten`."""
         return due.hasten(self.store, graph, age=age)
 
+    def nudge(self, thread_id: str, *, principal: str) -> Run:
+        """Have a worker carry the run on now, if it would wait before its next attempt; see `due.nudge`."""
+        return due.nudge(self.store, thread_id, principal=principal)
+
     def dead(self, *, reason: str | None = None, after: str = "", limit: int = 1000) -> tuple[Run, ...]:
         """Return up to *limit* dead letters that nobody gave up, of one *reason* or of all, in order of their thread ids, from the one after *after*."""
         return dead_letters.listed(self.store, reason=reason, after=after, limit=limit)

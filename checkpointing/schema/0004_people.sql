@@ -11,7 +11,13 @@ alter table approvals add column four_eyes bigint not null default 0;
 alter table approvals add column remind_ms bigint;
 alter table approvals add column reminded_ms bigint;
 create index approvals_queue on approvals (coalesce(expires_ms, 9223372036854775807), id) where state = 'pending';
-create index approvals_decided on approvals (name, decided_ms) where state = 'decided';
+create index approvals_decided on approvals (name, decided_ms, id) where state = 'decided';
+create index approvals_listed on approvals (state, opened_ms, id) where state <> 'pending';
+
+-- Runs are listed newest first: all of them, those in one state, or those somebody submitted.
+create index runs_listed on runs (created_ms, thread_id);
+create index runs_listed_by_state on runs (state, created_ms, thread_id);
+create index runs_listed_by_submitter on runs (submitted_by, created_ms, thread_id);
 
 -- Votes: what each of several has said of a question that takes more than one person. `approved` is the hash of what they would have done.
 create table approval_votes (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,18 @@ from checkpointing import Journal, open_journal
 from checkpointing.dispatch import ENQUEUE_DUE, TASK, queue_of
 from checkpointing.due import DUE, POSTPONE
 from checkpointing.leases import RENEW, TAKE
+from checkpointing.listing import EVERYTHING, Asked, Sight
 from checkpointing.store import Store, Tx
 from graph import DurableGraph, thread
 from service.worker import Draining
 from service.worker.advancing import advance
-from tests.support.plans import Sent, postgres_plan, rows_read, scans, sent, sqlite_steps
+from tests.support.plans import Sent, postgres_plan, rows_read, scans, sent, sorts, sqlite_steps
 
 PARKED, DONE = "original-parked", "original-done"
 COPIES = 2000
 QUEUED = 3000
 TEN = 10
+SIGHTS = (EVERYTHING, Sight("intake"), Sight(asking=True), Sight("intake", asking=True))
 
 JOBS = """
 insert into procrastinate_jobs (queue_name, task_name, queueing_lock, args, status)
@@ -167,6 +170,51 @@ def test_what_the_queue_itself_asks_reads_no_whole_table(full_postgres: DurableG
         }
         read = {sql: bad for sql, parameters in asked.items() if (bad := scans(tx, sql, parameters))}
     assert read == {}
+
+
+def turn_pages(graph: DurableGraph) -> Sent:
+    """Record what is sent for two pages of every list."""
+    listing, asked = graph.journal.listing, graph.journal.approvals.pending(limit=1)[0]
+    lists = [
+        *(partial(listing.runs, sight=sight, state=state) for sight in SIGHTS for state in (None, "parked")),
+        *(partial(listing.approvals, Asked(state)) for state in ("pending", "decided", "expired")),
+        *(partial(listing.approvals, Asked(state, thread_id=asked.thread_id)) for state in (None, "pending")),
+        partial(listing.similar, asked),
+        *(partial(listing.effects, state=state) for state in (None, "settled", "in_doubt")),
+        *(partial(listing.effects, thread_id=asked.thread_id, state=state) for state in (None, "settled")),
+        partial(listing.entries, asked.thread_id),
+    ]
+    with sent(graph.journal) as found:
+        for pages in lists:
+            if following := pages(limit=TEN).next:
+                pages(limit=TEN, after=following)
+        listing.has_asked(asked.thread_id)
+    return found
+
+
+def test_no_page_reads_a_whole_table(full: DurableGraph) -> None:
+    found = turn_pages(full)
+
+    with full.journal.store.reading() as tx:
+        read = {sql: bad for sql, parameters in found.statements.items() if (bad := scans(tx, sql, parameters))}
+        sorted_first = {
+            sql: plan
+            for sql, parameters in found.statements.items()
+            if "thread_id = " not in sql and (plan := sorts(tx, sql, parameters))
+        }
+    assert len(found.statements) > TEN
+    assert (read, sorted_first) == ({}, {})
+
+
+def test_a_page_reads_no_more_rows_than_it_has(full_postgres: DurableGraph) -> None:
+    """On Postgres, which counts them: a page of ten, and the row that says whether there is more; other tables are joined row by row."""
+    found = turn_pages(full_postgres)
+
+    with full_postgres.journal.store.reading() as tx:
+        read = {
+            sql: rows_read(postgres_plan(tx, sql, parameters, run=True)) for sql, parameters in found.statements.items()
+        }
+    assert {sql: rows for sql, rows in read.items() if max(rows.values(), default=0) > TEN + 1} == {}
 
 
 def looks(tx: Tx) -> list[str]:

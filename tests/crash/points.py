@@ -70,6 +70,10 @@ ELSEWHERE = {
     "login.succeed": "tests/crash/test_kill_who_comes_in.py::test_killed_while_failures_were_forgotten",
     "notice.told": "tests/crash/test_kill_notices.py::test_killed_while_a_notice_was_posted",
     "notice.forget": "tests/crash/test_kill_notices.py::test_killed_while_old_notes_were_forgotten",
+    "key.begin": "tests/crash/test_kill_requests.py::test_killed_while_a_request_began",
+    "key.finish": "tests/crash/test_kill_requests.py::test_killed_while_an_answer_was_kept",
+    "key.forget": "tests/crash/test_kill_requests.py::test_killed_while_a_key_was_freed",
+    "run.nudge": "tests/crash/test_kill_requests.py::test_killed_while_a_run_was_nudged",
     "server.submit": "tests/crash/test_kill_second_thoughts.py::test_killed_while_a_server_kept_who_submitted",
 }
 """Writes that are no part of a claim's way, and the test that kills before and after each."""

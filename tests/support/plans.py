@@ -120,6 +120,13 @@ def scans(tx: Tx, sql: str, parameters: Any = None) -> list[str]:
     return [_words(node) for node in nodes(postgres_plan(tx, sql, parameters)) if _is_postgres_scan(node)]
 
 
+def sorts(tx: Tx, sql: str, parameters: Any = None) -> list[str]:
+    """Return what the database would put in order itself, so that it has to read everything before the first row."""
+    if tx.dialect.name == "sqlite":
+        return [step for step in sqlite_steps(tx, sql, parameters) if "TEMP B-TREE" in step]
+    return [node["Node Type"] for node in nodes(postgres_plan(tx, sql, parameters)) if "Sort" in node["Node Type"]]
+
+
 def _is_sqlite_scan(step: str) -> bool:
     found = re.match(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?", step)
     return found is not None and found[1] in GROWING and found[2] not in WALKED
