@@ -29,7 +29,17 @@ from tools.claims_system import ClaimFiledOtherwise
 
 
 class AlreadySubmitted(Refused):
-    """The thread has this very claim already, and its run rests, or the file says something else of it than before."""
+    """
+    The thread has this very claim already, and its run rests, or the file says something else of it than before.
+
+    Attributes:
+        differs: The file says something else of it than before.
+    """
+
+    def __init__(self, message: str, *, differs: bool) -> None:
+        """Say which of the two it is."""
+        super().__init__(message)
+        self.differs = differs
 
 
 class ClaimTaken(Refused):
@@ -138,7 +148,8 @@ def _already(run: Run, claim_id: str, *, differs: bool) -> AlreadySubmitted:
     }.get(run.state, f", or carry it on with counterfoil resume {at}")
     return AlreadySubmitted(
         f"claim {claim_id} was already submitted for thread {run.thread_id!r} (state {run.state}){other}; nothing was changed. "
-        f"See counterfoil show {at}{further}"
+        f"See counterfoil show {at}{further}",
+        differs=differs,
     )
 
 

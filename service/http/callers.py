@@ -1,0 +1,112 @@
+"""
+Callers: who sent a request, whether their roles open what it asks for, and what they may see of it.
+
+The principal is whom authentication names and nobody else: no body, query or path says who is acting.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+from fastapi.security.http import HTTPAuthorizationCredentials
+
+from checkpointing import Approval, Run
+from checkpointing.errors import UnknownApproval, UnknownThread
+from checkpointing.listing import EVERYTHING
+from service.http.asks import RightsMissing
+from service.http.rights import RIGHTS, sight_of
+from service.who import Role, Visitor
+from service.who.doors import Doors
+from service.who.refusals import NotAuthenticated
+from service.wiring import App
+
+BEARER = HTTPBearer(
+    auto_error=False,
+    description="A token made by `counterfoil token add`, or a signed one of the identity provider that this server is told of.",
+)
+FOREIGN = ("cross-site", "same-site")
+"""What a browser says of a request that a page of another origin had it send."""
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+def app_of(request: Request) -> App:
+    """Return what this server works with."""
+    app: App = request.app.state.app
+    return app
+
+
+Within = Annotated[App, Depends(app_of)]
+
+
+def caller(
+    request: Request, _bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)] = None
+) -> Visitor:
+    """
+    Return who sent the request, who may do what it asks for.
+
+    Raises:
+        NotAuthenticated: nobody, or what was shown does not hold.
+        RightsMissing: none of their roles opens this.
+        StoreUnreachable: the journal is away; nobody knows.
+    """
+    doors: Doors = request.app.state.doors
+    # A session is for the pages, whose forms carry a secret of their own against other sites' pages; here it would stand alone.
+    visitor = doors.visitor(request.headers, session=None)
+    if visitor is None:
+        raise NotAuthenticated("this takes a bearer token: the header Authorization: Bearer, a blank and the token")
+    check_may(visitor, *RIGHTS.get(f"{request.method} {request.scope['route'].path}", ()))
+    if request.method not in SAFE and request.headers.get("sec-fetch-site") in FOREIGN:
+        raise RightsMissing("a page of another site may not change anything here")
+    return visitor
+
+
+Caller = Annotated[Visitor, Depends(caller)]
+
+
+def check_may(visitor: Visitor, *roles: Role) -> None:
+    """
+    Make sure that they come in one of *roles*.
+
+    Raises:
+        RightsMissing: they do not.
+    """
+    if not visitor.may(*roles):
+        needed = " or ".join(roles) or "none that there is"
+        raise RightsMissing(
+            f"this takes the role {needed}; {visitor.name!r} has {', '.join(sorted(visitor.roles)) or 'none'}"
+        )
+
+
+def seen_run(app: App, visitor: Visitor, thread_id: str) -> Run:
+    """
+    Return the run, if the visitor may see it.
+
+    Raises:
+        UnknownThread: there is none, or none that they may see; which of the two, nobody is told.
+    """
+    run = app.journal.runs.find(thread_id)
+    if run is None or not sight_of(visitor).covers(run, has_asked=lambda: app.journal.listing.has_asked(thread_id)):
+        raise UnknownThread(f"there is no run {thread_id!r} that you may see")
+    return run
+
+
+def seen_approval(app: App, visitor: Visitor, approval_id: str) -> Approval:
+    """
+    Return the approval, if the visitor may see it.
+
+    Raises:
+        UnknownApproval: there is none, or none that they may see.
+    """
+    unseen = UnknownApproval(f"there is no approval {approval_id!r} that you may see")
+    try:
+        approval = app.journal.approvals.get(approval_id)
+    except UnknownApproval:
+        raise unseen from None
+    if sight_of(visitor) == EVERYTHING or visitor.may("approver"):
+        return approval
+    run = app.journal.runs.find(approval.thread_id)
+    if run is None or run.submitted_by != visitor.name:
+        raise unseen
+    return approval
