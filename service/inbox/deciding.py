@@ -1,0 +1,117 @@
+"""
+Deciding: what the form says is recorded as the visitor's own decision, and a worker carries the run on.
+
+Who decides is who is logged in; a form that names somebody else is not even read so far. Of several people the first one counts, and the page says to
+the others who that was. A page that has gone stale decides nothing: its form says which payload it showed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from fastapi import APIRouter
+from langgraph.types import Command
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from checkpointing import Approval
+from checkpointing.errors import (
+    AlreadyDecided,
+    ApprovalExpired,
+    DecisionInvalid,
+    NotAllowed,
+    PayloadChanged,
+    Refused,
+    RunDead,
+)
+from graph import thread
+from service.inbox import forms
+from service.inbox.approval import Typed, answer, visible
+from service.inbox.desk import Desk, Form, text
+from service.who.visitor import Visitor
+
+REASON_MISSING = "Say why: the reason is recorded, and may be told to whoever asked."
+LONGEST_REASON = 2_000
+
+
+def add_to(router: APIRouter, desk: Desk) -> None:
+    """Take decisions at `/approvals/{id}`."""
+
+    @router.post("/approvals/{approval_id}")
+    def decide(request: Request, approval_id: str, form: Form) -> Response:
+        visitor = desk.visitor(request, "approver")
+        desk.check(request, form, visitor.name)
+        approval = visible(desk, approval_id, visitor)
+        typed, decision = _read(approval, form)
+        if typed.trouble or any(field.error for field in typed.fields):
+            return answer(desk, request, visitor, approval, typed=typed, status=422)
+        try:
+            record(desk, approval, decision, visitor)
+        except (AlreadyDecided, ApprovalExpired, PayloadChanged) as late:
+            return _too_late(desk, request, visitor, approval, typed=typed, late=late)
+        except (DecisionInvalid, NotAllowed) as refused:
+            status = 403 if isinstance(refused, NotAllowed) else 422
+            return _refused(desk, request, visitor, approval, typed=typed, refused=refused, status=status)
+        return RedirectResponse(f"/approvals/{approval.id}", status_code=303)
+
+
+def record(desk: Desk, approval: Approval, decision: dict[str, Any], visitor: Visitor) -> None:
+    """
+    Record the visitor's decision; errors as `Approvals.decide`.
+
+    A run that is a dead letter is no error: the decision stands, and is read when somebody redrives the run.
+    """
+    run = desk.journal.runs.find(approval.thread_id)
+    if run is None or run.graph != desk.graph.name or approval.interrupt_id:
+        desk.journal.approvals.decide(approval.id, decision, principal=visitor.person)
+        return
+    named: Command[Any] = Command(resume={"approval": approval.id, **decision})
+    with suppress(RunDead):
+        desk.graph.submit(named, thread(approval.thread_id, principal=visitor.person))
+
+
+def _read(approval: Approval, form: FormData) -> tuple[Typed, dict[str, Any]]:
+    """Return what was typed, with what is wrong with it, and the decision that it makes."""
+    kind, reason = text(form, "type"), text(form, "reason").replace("\r\n", "\n").strip()
+    shown_hash = text(form, "payload_hash")
+    decision: dict[str, Any] = {"type": kind, "payload_hash": shown_hash}
+    fields: list[forms.Field] = []
+    trouble = ""
+    if reason:
+        decision["reason"] = reason
+    if kind == "edit":
+        decision["payload"], fields = forms.read(approval, {name: text(form, name) for name in form})
+        if not any(field.error for field in fields) and decision["payload"] == approval.payload:
+            trouble = "Nothing was changed. Change something, or approve it as it is."
+    if kind == "reject" and not reason:
+        trouble = REASON_MISSING
+    if len(reason) > LONGEST_REASON:
+        trouble = f"The reason is too long: at most {LONGEST_REASON} characters."
+    return Typed(kind, reason, trouble, fields, shown_hash), decision
+
+
+def _too_late(
+    desk: Desk, request: Request, visitor: Visitor, approval: Approval, *, typed: Typed, late: Refused
+) -> Response:
+    """Show what became of the approval meanwhile, and that this answer was not recorded."""
+    current = desk.journal.approvals.get(approval.id)
+    if isinstance(late, PayloadChanged) and current.state == "pending":
+        told = Typed(typed.kind, typed.reason, "This page showed something else. Look at it again.", (), "")
+        return answer(desk, request, visitor, current, typed=told, status=409)
+    return answer(desk, request, visitor, current, typed=typed, status=409)
+
+
+def _refused(
+    desk: Desk,
+    request: Request,
+    visitor: Visitor,
+    approval: Approval,
+    *,
+    typed: Typed,
+    refused: Refused,
+    status: int,
+) -> Response:
+    told = Typed(typed.kind, typed.reason, str(refused), typed.fields, typed.shown_hash)
+    return answer(desk, request, visitor, desk.journal.approvals.get(approval.id), typed=told, status=status)
