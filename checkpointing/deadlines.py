@@ -21,7 +21,7 @@ from checkpointing.waking import wake
 OVERDUE = """
 select id from approvals where thread_id = :thread_id and state = 'pending' and coalesce(remind_ms, expires_ms) <= :now limit 1
 """
-LOCK_THREAD = "select * from approvals where thread_id = :thread_id and state = 'pending' order by id for update"
+LOCK_THREAD = "select * from approvals where thread_id = :thread_id order by id for update"
 REMIND = """
 update approvals set remind_ms = null, reminded_ms = :now
 where id = :id and state = 'pending' and remind_ms <= :now and expires_ms > :now

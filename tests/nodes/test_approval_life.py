@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import START, StateGraph
 
 from checkpointing import Approval, Journal, open_journal
 from checkpointing.errors import (
@@ -22,7 +23,8 @@ from checkpointing.errors import (
 )
 from checkpointing.principals import Person
 from checkpointing.tiers import Tier
-from graph import DurableGraph, approve, edit, reject, thread
+from graph import DurableGraph, DurableState, approve, durable, edit, reject, thread
+from nodes import approval_node
 from tests.support.asking_claim import asking_claim
 from tests.support.clock import MovingClock
 
@@ -126,6 +128,20 @@ def test_a_tier_decides_in_its_time_and_the_one_before_it_no_more(
     assert done["outcome"] == "approve"
     assert journal.approvals.get(approval.id).decided_by == "sue"
     assert faults(journal) == []
+
+
+def test_one_overdue_question_does_not_take_the_other_a_tier_up(journal: Journal, clock: MovingClock) -> None:
+    slow = (Tier("adjusters", ttl=2 * DAY), Tier("seniors", ttl=DAY))
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(DurableState)
+    for name, tiers in (("quick", (Tier("adjusters", ttl=DAY), Tier("seniors", ttl=DAY))), ("slow", slow)):
+        builder.add_node(name, approval_node(name, journal, payload=lambda s: {"claim_id": "0042"}, tiers=tiers))
+        builder.add_edge(START, name)
+    graph = durable(builder, journal)
+    graph.invoke({}, THREAD)
+    clock.move(DAY)
+    graph.invoke(None, THREAD)
+
+    assert {one.name: one.tier for one in journal.approvals.pending()} == {"quick": 1, "slow": 0}
 
 
 def test_a_large_amount_begins_with_the_tier_that_may_approve_it(journal: Journal, tmp_path: Path) -> None:
@@ -331,6 +347,16 @@ def test_the_next_round_says_which_approval_it_replaces(journal: Journal, tmp_pa
 def test_a_ladder_without_an_end_is_no_graph(journal: Journal, tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="approval 'payout'"):
         asking_claim(journal, tmp_path, **wrong)
+
+
+def test_a_first_vote_after_the_end_is_refused(journal: Journal, clock: MovingClock, tmp_path: Path) -> None:
+    approval = asked(asking_claim(journal, tmp_path, quorum=2, ttl=DAY))
+    clock.move(DAY)
+
+    with pytest.raises(ApprovalExpired):
+        journal.approvals.decide(approval.id, {"type": "approve"}, principal=BEN)
+
+    assert journal.approvals.votes(approval.id) == []
 
 
 def test_a_vote_is_no_decision_for_whoever_comes_too_late(journal: Journal, clock: MovingClock, tmp_path: Path) -> None:

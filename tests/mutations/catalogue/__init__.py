@@ -15,6 +15,7 @@ from tests.mutations.catalogue.one_effect import ONE_EFFECT
 from tests.mutations.catalogue.one_run import ONE_RUN
 from tests.mutations.catalogue.one_writer import ONE_WRITER
 from tests.mutations.catalogue.restored_journals import RESTORED_JOURNALS
+from tests.mutations.catalogue.several_people import SEVERAL_PEOPLE
 from tests.mutations.catalogue.the_database import THE_DATABASE
 from tests.mutations.catalogue.the_record import THE_RECORD
 from tests.mutations.catalogue.the_world_outside import THE_WORLD_OUTSIDE
@@ -33,4 +34,5 @@ MUTATIONS = (
     *WORKERS,
     *THE_DATABASE,
     *RESTORED_JOURNALS,
+    *SEVERAL_PEOPLE,
 )

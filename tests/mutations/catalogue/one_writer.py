@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mutations.catalogue.places import (
-    APPROVALS,
+    ASKING,
     ASYNC_TOOLS,
     LEASES,
     LEASES_TESTS,
@@ -68,8 +68,8 @@ ONE_WRITER = (
     ),
     Mutation(
         "the fence before a question",
-        APPROVALS,
-        "            if place.lease:\n                check_fence(tx, place.lease)\n",
+        ASKING,
+        "        if place.lease:\n            check_fence(tx, place.lease)\n",
         "",
         (LEASES_TESTS + "test_who_lost_the_lease_asks_nothing",),
         "A stale worker supersedes a question that was decided.",

@@ -18,7 +18,7 @@ THE_RECORD = (
     Mutation(
         "a decision is in the audit",
         APPROVALS,
-        'audit(tx, approval, "approval.decide", actor=str(principal), **decided_body(approval))',
+        'audit(tx, approval, "approval.decide", actor=who.name, **decided_body(approval))',
         "pass",
         (AUDIT_TESTS + "test_a_whole_record", DECIDERS + "test_two_approvers_have_one_winner_and_one_payment"),
         "Nobody can tell who approved.",
