@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -22,7 +23,9 @@ AUDIENCE = "counterfoil"
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 
 
-def rsa_key(bits: int = 2048) -> RSAPrivateKey:
+@cache
+def rsa_key(number: int = 0, bits: int = 2048) -> RSAPrivateKey:
+    """Return a key, the same one for the same number: it takes a while to make one."""
     return rsa.generate_private_key(public_exponent=65537, key_size=bits)
 
 
@@ -37,6 +40,12 @@ def published(key_id: str, key: PrivateKey, **more: Any) -> dict[str, Any]:
     else:
         half, algorithm = ECAlgorithm.to_jwk(key.public_key(), as_dict=True), "ES256"
     return {**half, "kid": key_id, "use": "sig", "alg": algorithm, **more}
+
+
+class Server(ThreadingHTTPServer):
+    """Ends when its last answer is given, so that no socket of a test outlives it."""
+
+    daemon_threads = False
 
 
 class Provider:
@@ -101,7 +110,7 @@ def identity_provider() -> Iterator[Provider]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # as the base has it
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with Server(("127.0.0.1", 0), Handler) as server:
         provider = Provider(f"http://127.0.0.1:{server.server_port}/keys")
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()

@@ -19,6 +19,7 @@ from tests.mutations.catalogue.several_people import SEVERAL_PEOPLE
 from tests.mutations.catalogue.the_database import THE_DATABASE
 from tests.mutations.catalogue.the_record import THE_RECORD
 from tests.mutations.catalogue.the_world_outside import THE_WORLD_OUTSIDE
+from tests.mutations.catalogue.who_comes_in import WHO_COMES_IN
 from tests.mutations.catalogue.workers import WORKERS
 
 MUTATIONS = (
@@ -35,4 +36,5 @@ MUTATIONS = (
     *THE_DATABASE,
     *RESTORED_JOURNALS,
     *SEVERAL_PEOPLE,
+    *WHO_COMES_IN,
 )
