@@ -2,10 +2,11 @@
 What an answer to a graph's own `interrupt()` must look like, checked before it is recorded: a recorded answer is sent again on every advance, so a
 bad one would fail the run for ever, or run what nobody meant.
 
-Three formats are known: a JSON Schema that the interrupt publishes, and the two of LangChain's `HumanInTheLoopMiddleware`.
+Four formats are known: a JSON Schema that the interrupt publishes, the two of LangChain's `HumanInTheLoopMiddleware`, and Agent Inbox's.
 
     batched      one decision a call, keyed by the call's id or saying which call it is for; recorded by position (`graph/batches.py`)
     per call     one decision, by the same rules for each kind
+    Agent Inbox  a list with one response, of a type its config allows; values that come as text are read as the kinds shown (`graph/inbox_format.py`)
     schema       whatever is to be recorded fits it
 """
 
@@ -24,6 +25,7 @@ from referencing.exceptions import Unresolvable
 from checkpointing import Approval
 from checkpointing.errors import DecisionInvalid
 from graph.batches import KINDS, by_position, check_decision
+from graph.inbox_format import inbox_request, response_to
 
 
 def nothing_known() -> Sequence[ToolCall]:
@@ -45,6 +47,8 @@ def accepted(interrupt: Interrupt, value: Any, calls: Callable[[], Sequence[Tool
         check_decision(asked, value, allowed=KINDS, what=what)
     elif is_batch(asked):
         value = by_position(asked, value, calls, what)
+    elif (request := inbox_request(asked)) is not None:
+        value = response_to(request, value, what).as_sent()
     if isinstance(interrupt.response_schema, dict):
         _check_schema(interrupt.response_schema, value, what)
     return value
@@ -67,6 +71,18 @@ def is_batch(asked: Any) -> bool:
         and isinstance(asked.get("action_requests"), list)
         and isinstance(asked.get("review_configs"), list)
     )
+
+
+def kinds_in(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the kinds of decision that a call's published schema takes; all of them where it publishes none."""
+    if schema is None:
+        return KINDS
+    taken = []
+    for branch in schema.get("oneOf") or schema.get("anyOf") or [schema]:
+        named = str(branch.get("$ref", "")).removeprefix("#/$defs/")
+        found = schema.get("$defs", {}).get(named, branch)
+        taken.append(found.get("properties", {}).get("type", {}).get("const"))
+    return tuple(kind for kind in KINDS if kind in taken)
 
 
 def _check_schema(schema: dict[str, Any], value: Any, what: str) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from tests.mutations.catalogue.places import (
+    AGENT_INBOX,
+    AGENT_INBOX_TESTS,
     AGENTS_ANSWERED,
     AGENTS_ASK,
     BATCHES,
+    INBOX_FORMAT,
+    INBOX_FORMAT_TESTS,
     POLICIES,
     POLICIES_TESTS,
     QUESTIONS,
+    RETURNED,
+    RETURNED_TESTS,
 )
 from tests.mutations.workshop import Mutation
 
@@ -96,5 +102,59 @@ FORMATS = (
         "if unknown := sorted(policy.keys() - policy.keys()):",
         (POLICIES_TESTS + "test_an_agent_with_a_misspelt_policy_does_not_start",),
         "What the policy was to depend on is not looked at.",
+    ),
+    Mutation(
+        "Agent Inbox's accept means our own record",
+        INBOX_FORMAT,
+        'if kind != "edit":',
+        'if kind != "edit" and args is None:',
+        (
+            AGENT_INBOX_TESTS + "test_an_accept_approves_what_was_shown_whatever_came_back_with_it",
+            INBOX_FORMAT_TESTS + "test_the_node_gets_the_answer_on_what_it_asked_itself",
+        ),
+        "What a browser sent back is taken for what was approved.",
+    ),
+    Mutation(
+        "an answer of Agent Inbox's names no other action",
+        INBOX_FORMAT,
+        'if isinstance(args, Mapping) and args.get("action") != shown["action"]:',
+        'if isinstance(args, Mapping) and args.get("action") == 0:',
+        (INBOX_FORMAT_TESTS + "test_what_does_not_fit_is_not_recorded",),
+        "An answer to another question is taken for this one.",
+    ),
+    Mutation(
+        "Agent Inbox answers what its config allows",
+        INBOX_FORMAT,
+        'if request["config"].get(key) is True]',
+        "if key]",
+        (
+            INBOX_FORMAT_TESTS + "test_a_type_that_the_config_does_not_allow_is_not_recorded",
+            AGENT_INBOX_TESTS + "test_one_call_under_langchains_review_in_its_form",
+        ),
+        "Somebody edits what could only be accepted or ignored.",
+    ),
+    Mutation(
+        "an accept carries the hash of what was shown",
+        AGENT_INBOX,
+        'return {**_ours(response), "payload_hash": approval.payload_hash}',
+        "return _ours(response)",
+        (AGENT_INBOX_TESTS + "test_an_answer_to_what_was_shown_approves_nothing_that_came_in_its_place",),
+        "A payload that nobody has seen is approved.",
+    ),
+    Mutation(
+        "text that leaves doubt is no number",
+        RETURNED,
+        'if WHOLE.fullmatch(text) and text != "-0":',
+        'if text.strip().lstrip("+-").replace("_", "").isdecimal():',
+        (RETURNED_TESTS + "test_what_leaves_doubt_is_refused",),
+        "An amount is paid that the approver did not write.",
+    ),
+    Mutation(
+        "an edit keeps the keys that were shown",
+        RETURNED,
+        "if given.keys() != shown.keys():",
+        "if not given.keys() >= shown.keys():",
+        (INBOX_FORMAT_TESTS + "test_what_does_not_fit_is_not_recorded",),
+        "A key that was never asked about reaches the tool.",
     ),
 )
