@@ -15,17 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
 from langchain_core.messages import ToolCall
 from langgraph.types import Interrupt
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from checkpointing import Approval
-from checkpointing.errors import DecisionInvalid
 from graph.batches import KINDS, by_position, check_decision
 from graph.inbox_format import inbox_request, response_to
+from graph.schemas import check_fits
 
 
 def nothing_known() -> Sequence[ToolCall]:
@@ -50,7 +46,7 @@ def accepted(interrupt: Interrupt, value: Any, calls: Callable[[], Sequence[Tool
     elif (request := inbox_request(asked)) is not None:
         value = response_to(request, value, what).as_sent()
     if isinstance(interrupt.response_schema, dict):
-        _check_schema(interrupt.response_schema, value, what)
+        check_fits(interrupt.response_schema, value, what)
     return value
 
 
@@ -83,13 +79,3 @@ def kinds_in(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
         found = schema.get("$defs", {}).get(named, branch)
         taken.append(found.get("properties", {}).get("type", {}).get("const"))
     return tuple(kind for kind in KINDS if kind in taken)
-
-
-def _check_schema(schema: dict[str, Any], value: Any, what: str) -> None:
-    try:
-        # An empty registry: a reference to elsewhere must not be fetched.
-        fault = best_match(Draft202012Validator(schema, registry=Registry()).iter_errors(value))
-    except (SchemaError, Unresolvable) as error:
-        raise DecisionInvalid(f"{what} cannot be checked: {error}") from error
-    if fault is not None:
-        raise DecisionInvalid(f"{what} does not fit at {fault.json_path}: {fault.message}")
