@@ -7,7 +7,7 @@ one conditional write, made before the run moves, and is sent again on every adv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import ToolCall
@@ -71,26 +71,38 @@ def decide(
     """
     snapshot = compiled.get_state(config)
     rows = journal.approvals.of_thread(thread_id)
-    asked = {interrupt.id: interrupt for interrupt in snapshot.interrupts}
 
-    def taken(row: Approval, value: Any) -> Any:
-        if row.interrupt_id is None:
-            return value
-        if row.state != "pending":  # it takes no answer any more, and says so itself
-            return {"type": "respond", "value": value}
-        if row.interrupt_id not in asked:
-            return {"type": "respond", "value": accepted_by(row, value)}
-        interrupt = asked[row.interrupt_id]
-
-        def calls() -> Sequence[ToolCall]:
-            return calls_under_review(compiled.get_state(config, subgraphs=True), interrupt.id)
-
-        return {"type": "respond", "value": accepted(interrupt, value, calls)}
+    def calls(interrupt_id: str) -> Sequence[ToolCall]:
+        return calls_under_review(compiled.get_state(config, subgraphs=True), interrupt_id)
 
     # Every answer is looked at before the first is recorded.
-    chosen = [(_row(answer, rows, snapshot, thread_id), answer.value) for answer in ask.answers]
-    decisions = [(row.id, taken(row, value)) for row, value in chosen]
+    chosen = [(_row(answer, rows, snapshot, thread_id), answer) for answer in ask.answers]
+    decisions = [(row.id, _decision(row, answer, snapshot, calls)) for row, answer in chosen]
     journal.approvals.decide_all(decisions, principal=principal)
+
+
+def _decision(
+    row: Approval, answer: Answer, snapshot: StateSnapshot, calls: Callable[[str], Sequence[ToolCall]]
+) -> Any:
+    """Return what is to be recorded of an answer: a decision as it came, or the answer to a graph's own interrupt as its node takes it."""
+    if row.interrupt_id is None:
+        return answer.value
+    decision = {"type": "respond", "value": answer.value} if answer.interrupt_id else _respond(row, answer.value)
+    if row.state != "pending":  # it takes no answer any more, and says so itself
+        return decision
+    asked = next((one for one in snapshot.interrupts if one.id == row.interrupt_id), None)
+    if asked is None:
+        return {**decision, "value": accepted_by(row, decision["value"])}
+    return {**decision, "value": accepted(asked, decision["value"], lambda: calls(asked.id))}
+
+
+def _respond(row: Approval, decision: Any) -> dict[str, Any]:
+    """Return a decision that names the row of a graph's own interrupt, without the name."""
+    if decision.get("type") != "respond" or "value" not in decision:
+        raise DecisionInvalid(
+            f"approval {row.id!r} is a graph's own interrupt(): it takes {{'type': 'respond', 'value': ...}}, not a {decision.get('type')!r}"
+        )
+    return {key: value for key, value in decision.items() if key != "approval"}
 
 
 def _row(answer: Answer, rows: list[Approval], snapshot: StateSnapshot, thread_id: str) -> Approval:

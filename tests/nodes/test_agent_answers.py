@@ -12,6 +12,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command
 
 from checkpointing import Journal
 from checkpointing.errors import DecisionInvalid
@@ -147,6 +148,29 @@ def test_keyed_answers_about_an_agent_inside_a_graph(desk: Desk) -> None:
     desk.answer({"c2": YES, "c1": NO})
 
     assert (desk.bank.calls, len(desk.post.calls)) == ([], 1)
+
+
+def test_two_agents_that_ask_at_once_are_told_apart_though_their_calls_have_the_same_ids(desk: Desk) -> None:
+    class State(DurableState):
+        left: list[Any]
+        right: list[Any]
+
+    def node(name: str, *made: Call) -> Any:
+        agent = desk.agent(*made, effects=False, gated={"look_up": True, "close": True})
+        return lambda _: {name: agent.invoke(HELLO)["messages"]}
+
+    builder: Any = StateGraph(State)
+    builder.add_node("left", node("left", ("c1", "look_up", {"claim_id": "1"}), ("c2", "close", {"claim_id": "1"})))
+    builder.add_node("right", node("right", ("c1", "close", {"claim_id": "2"}), ("c2", "look_up", {"claim_id": "2"})))
+    builder.add_edge(START, "left")
+    builder.add_edge(START, "right")
+    graph = durable(builder, desk.journal)
+    asked = graph.invoke({}, THREAD)["__interrupt__"]
+    decisions: Any = {"c1": YES, "c2": NO}
+    graph.invoke(Command(resume={one.id: {"decisions": decisions} for one in asked}), ADJUSTER)
+
+    assert (desk.folder / "looked").read_text() == "1"
+    assert (desk.folder / "closed").read_text() == "2"
 
 
 def test_calls_that_are_not_reviewed_are_not_asked_for(desk: Desk) -> None:
