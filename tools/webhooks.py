@@ -6,7 +6,7 @@ The effect `webhook`: one message a slot to an endpoint, as Standard Webhooks 1.
     408, 429, 5xx, no connection, no answer    Unreachable
     everything else, a redirect too            Rejected
 
-`webhook-id` is the effect's key, the same on every repeat: a consumer handles an id once. Endpoints are named in the ledger and never written out
+`webhook-id` follows from the effect's key, the same on every repeat: a consumer handles an id once. Endpoints are named in the ledger and never written out
 there, because their URLs may hold a secret. The standard: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
 
@@ -89,7 +89,7 @@ def webhook_effect(
     Return the effect `webhook`.
 
     Its keywords are `endpoint` (the name of one of the *endpoints*), `event` (`approval.open`), `at` (when it happened, in ISO 8601), `data` (a small
-    mapping) and `key`; it answers `{"status": ...}`. *clock* stamps each call: a consumer refuses what is minutes old.
+    mapping) and `key`; it answers `{"id", "status"}`, the message's id and what the consumer said. *clock* stamps each call: a consumer refuses what is minutes old.
     """
     by_name = {one.name: one for one in endpoints}
 
@@ -102,7 +102,8 @@ def webhook_effect(
         _check_place(to)
         body = json.dumps({"type": event, "timestamp": at, "data": data}, sort_keys=True).encode()
         status = send(to.url, body, headers=signed(to, key, body, clock()), timeout_s=timeout_s)
-        return _outcome(endpoint, status)
+        _check_taken(endpoint, status)
+        return {"id": webhook_id(key), "status": status}
 
     return webhook
 
@@ -159,9 +160,9 @@ def _is_no_consumers(place: IPv4Address | IPv6Address) -> bool:
     return plain.is_loopback or plain.is_link_local or plain.is_multicast or plain.is_unspecified
 
 
-def _outcome(name: str, status: int) -> dict[str, Any]:
+def _check_taken(name: str, status: int) -> None:
     if 200 <= status < 300:
-        return {"status": status}
+        return
     if status == GONE:
         raise Declined(f"endpoint {name!r} answered 410: it wants no more messages")
     if 300 <= status < 400:

@@ -19,6 +19,7 @@ from checkpointing.clock import Clock, system_clock
 from graph import DurableGraph, DurableState, durable
 from graph.backoff import Backoff
 from nodes import effect_node
+from service.notices.patience import patient
 from service.notices.routes import Kind
 from tools.mail import MailServer, mail_effect
 from tools.receiver import Receiver
@@ -59,7 +60,8 @@ def notices_graph(
     webhook = webhook_effect(endpoints, timeout_s=timeout_s, receiver=_harmless(WEBHOOKS), clock=clock)
     mail = mail_effect(server, sender=sender, timeout_s=timeout_s, receiver=_harmless(SMTP), clock=clock)
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State, input_schema=Input)
-    for one in (webhook, mail):
+    for effect in (webhook, mail):
+        one = patient(effect, place_of=_place, timeout_s=timeout_s, clock=journal.store.clock)
         builder.add_node(one.name, effect_node(one, journal, arguments=lambda s: s["arguments"], into="outcome"))
         builder.add_edge(one.name, END)
     builder.add_conditional_edges(START, lambda s: s["kind"], ["webhook", "mail"])
@@ -69,3 +71,7 @@ def notices_graph(
 def _harmless(receiver: Receiver) -> Receiver:
     """Return the profile with repeats allowed, and one call an attempt: a run that waits holds nobody's place."""
     return replace(receiver, repeatable=True, attempts=1)
+
+
+def _place(arguments: dict[str, Any]) -> str:
+    return f"endpoint {arguments['endpoint']!r}" if "endpoint" in arguments else "the mail server"

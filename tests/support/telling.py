@@ -1,17 +1,24 @@
-"""The small claim whose life is told of, and a worker that tells it, which may be told where to die."""
+"""Questions whose life is told of, and a worker that tells of them, which may be told where to die."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+from langgraph.graph import START, StateGraph
 
 from checkpointing import Journal, open_journal
+from checkpointing.tiers import Tier
+from graph import DurableGraph, DurableState, durable
 from graph.backoff import Backoff
+from nodes import approval_node
 from service.notices.graph import notices_graph
 from service.notices.posting import Posting
 from service.notices.routes import Routes
 from service.notices.texts import EVENTS
 from service.worker import Draining, work
+from service.worker.advancing import advance
 from service.worker.signals import drained_by_signals
 from tests.support.consumer import SECRET
 from tests.support.points import die_at
@@ -20,6 +27,10 @@ from tests.support.workers import DRAIN, POLL_S, RHYTHM
 from tools.mail import mail_server
 from tools.webhooks import endpoint
 
+LADDER = (
+    Tier("adjusters", ("ada",), ttl=timedelta(days=2), remind=timedelta(hours=12)),
+    Tier("heads", ("group:heads",), ttl=timedelta(days=1)),
+)
 AT_ONCE = Backoff(first=timedelta(milliseconds=20), longest=timedelta(milliseconds=20))
 
 
@@ -51,3 +62,25 @@ def tells(url: str, folder: Path, place: str, point: str | None = None, nth: int
         notices = posting(journal, place)
         graph = small_claim(journal, folder)
         work([graph], concurrency=2, draining=draining, rhythm=RHYTHM, poll_s=POLL_S, notices=notices)
+
+
+class Asking(DurableState):
+    amount: int
+
+
+def asking(journal: Journal, *, name: str = "payout", tiers: tuple[Tier, ...] = LADDER) -> DurableGraph:
+    """A graph that asks, first the adjusters and then their heads, and does nothing else."""
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(Asking)
+    builder.add_node("ask", approval_node(name, journal, payload=lambda s: {"amount": s["amount"]}, tiers=tiers))
+    builder.add_edge(START, "ask")
+    return durable(builder, journal, name="asking")
+
+
+def carry_on(graph: DurableGraph, notices: Posting) -> None:
+    """Do what a worker would until nothing is due."""
+    journal, by_name = graph.journal, {one.name: one for one in (graph, notices.graph)}
+    notices.look()
+    while due := [thread_id for name in by_name for thread_id in journal.runs.due(name, limit=100)]:
+        for thread_id in due:
+            advance(by_name, journal, thread_id, Draining())
+        notices.look()

@@ -34,7 +34,7 @@ def send(url: str, *secrets: str, key: str = KEY, timeout_s: float = 5, **option
 
 
 def test_a_message_is_verified_by_the_standards_own_package(hook: Consumer) -> None:
-    assert send(hook.url) == {"status": 204}
+    assert send(hook.url) == {"id": KEY, "status": 204}
 
     [sent] = hook.sent
     assert sent.verified() == {"type": "approval.open", "timestamp": "2026-03-01T12:00:00+00:00", "data": {"é": 1}}
@@ -104,7 +104,7 @@ def test_what_an_answer_means(hook: Consumer, status: int, error: type[Exception
 def test_any_two_hundred_is_a_success_whatever_else_it_says(hook: Consumer, status: int) -> None:
     hook.answers.append(status)
 
-    assert send(hook.url) == {"status": status}
+    assert send(hook.url) == {"id": KEY, "status": status}
 
 
 def test_no_answer_in_time_leaves_it_open(hook: Consumer) -> None:
