@@ -17,6 +17,7 @@ from graph.claims import NAME
 from graph.timeline import Timeline
 from service.cli import words
 from service.cli.situation import Situation
+from service.notices.graph import NAME as NOTICES
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,8 @@ def _going(run: Run, at: Situation) -> Advice:
     failed = f" The last attempt failed: {run.error}." if run.error else ""
     who = "its worker is gone" if run.state == "running" else "nobody is doing it"
     later = "A worker takes it up" if run.due_at is None or to_ms(run.due_at) <= at.now_ms else _later(run.due_at)
+    if run.graph == NOTICES:
+        return Advice(f"There is something to tell and {who}.{failed} {later} (counterfoil worker).")
     worker, where = ("", "here") if carried_on_here(run) else (" --graph MODULE:FUNCTION", "in Python")
     return Advice(
         f"There is something to do and {who}.{failed} {later} (counterfoil worker{worker}). To carry it on {where}:",

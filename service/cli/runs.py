@@ -22,6 +22,7 @@ from service.cli.options import As, AsJson, Detach, ThreadId, settings_of
 from service.cli.progress import advance, advance_when_free, leave, report
 from service.cli.rounds import with_every_round
 from service.cli.situation import busy, situation
+from service.notices.graph import NAME as NOTICES
 from service.submission import accept, is_unfinished, read_submission
 from service.wiring import opened, wired
 
@@ -76,10 +77,13 @@ def submit(
 def list_runs(
     context: typer.Context,
     state: Annotated[RunState | None, typer.Option(help="Only runs in this state.")] = None,
+    graph: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only runs of the graph of this name, as notices.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """
-    List the runs, or those in one state.
+    List the runs, or those in one state; those that send notices only with --graph notices.
 
     A run is admitted (somebody may take it up), running, parked (it waits, and no process is alive), done, or dead (a dead letter). A
     running run whose worker is gone waits for `counterfoil resume ID`.
@@ -88,13 +92,13 @@ def list_runs(
     """
     settings = settings_of(context)
     with opened(settings, must_exist=True) as journal:
-        runs, at = all_runs(journal, state), situation(journal)
+        runs, at = [run for run in all_runs(journal, state) if _is_listed(run, graph)], situation(journal)
         if as_json:
             print_json([run_document(run, at) for run in runs])
         elif runs:
             showing.stdout().print(showing.runs_table(runs, at))
         else:
-            which = f" in state {state}" if state else ""
+            which = f"{f' of graph {graph}' if graph else ''}{f' in state {state}' if state else ''}"
             showing.stdout().print(f"There is no run{which} in {settings.place}.", markup=False, soft_wrap=True)
 
 
@@ -154,3 +158,8 @@ def all_runs(journal: Journal, state: RunState | None = None) -> list[Run]:
     while page := journal.runs.list(state=state, after=runs[-1].thread_id if runs else "", limit=PAGE):
         runs += page
     return runs
+
+
+def _is_listed(run: Run, graph: str | None) -> bool:
+    """Tell whether the run is of the *graph* asked for; where none is, of any that does not only tell of others."""
+    return run.graph != NOTICES if graph is None else run.graph == graph
