@@ -101,7 +101,8 @@ def webhook_effect(
         to = by_name[endpoint]
         _check_place(to)
         body = json.dumps({"type": event, "timestamp": at, "data": data}, sort_keys=True).encode()
-        status = send(to.url, body, headers=signed(to, key, body, clock()), timeout_s=timeout_s)
+        headers = signed(to, key, body, clock())
+        status = send(to.url, body, called=f"endpoint {endpoint!r}", headers=headers, timeout_s=timeout_s)
         _check_taken(endpoint, status)
         return {"id": webhook_id(key), "status": status}
 

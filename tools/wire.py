@@ -68,9 +68,13 @@ def call(
         raise Unreachable(f"{asked} answered {response.status_code} with a body that is no JSON") from error
 
 
-def send(url: str, content: bytes, *, timeout_s: float, headers: Mapping[str, str]) -> int:
-    """Post *content* and return the answer's status; what else it says is not read. Errors as `call`."""
-    asked = f"POST {shown(url)}"
+def send(url: str, content: bytes, *, called: str, timeout_s: float, headers: Mapping[str, str]) -> int:
+    """
+    Post *content* and return the answer's status; what else it says is not read.
+
+    Errors as `call`, of a place that is *called* so: nothing of the URL is in them, whose path may be a secret too.
+    """
+    asked = f"POST to {called}"
     with (
         _telling(asked),
         httpx.stream("POST", url, content=content, headers=headers, timeout=timeout_s, verify=_trusted()) as response,

@@ -61,7 +61,6 @@ def done(cli: Cli, count: int) -> Callable[[], bool | None]:
     return lambda: [one["state"] for one in listed(cli, "--graph", "notices")] == ["done"] * count or None
 
 
-@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_a_claim_is_told_of_and_its_notices_are_listed_when_asked_for(
     cli: Cli,
     filed: Callable[..., Filed],

@@ -23,12 +23,14 @@ class Mailbox:
         answers: What is said to the next messages; then 250.
         raw: The messages as they came.
         recipients: To whom each was addressed.
+        refused: What is said to the next recipients; then they are known.
     """
 
     url: str = ""
     answers: list[str] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)
     recipients: list[list[str]] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
     @property
     def messages(self) -> list[EmailMessage]:
@@ -39,6 +41,14 @@ class Mailbox:
     def ids(self) -> list[str]:
         """Which message each was, in order."""
         return [str(one["Message-ID"]) for one in self.messages]
+
+    async def handle_RCPT(  # noqa: N802  # aiosmtpd's name
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self.refused:
+            return self.refused.pop(0)
+        envelope.rcpt_tos.append(address)
+        return "250 known"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802  # aiosmtpd's name
         assert isinstance(envelope.content, bytes)

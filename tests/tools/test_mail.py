@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiosmtpd.smtp import AuthResult
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from checkpointing.errors import Rejected, Unreachable
 from tests.support.mailbox import Mailbox, mailbox, read
-from tools.mail import check_sender, mail_effect, mail_server, written
+from tools.mail import MailServer, Safety, check_sender, mail_effect, mail_server, written
 from tools.wire import NoConnection
 
 SENDER = "Claims <claims@carrier.example>"
@@ -107,6 +116,15 @@ def test_what_an_answer_means(box: Mailbox, answer: str, error: type[Exception])
     assert type(raised.value) is error
 
 
+@pytest.mark.parametrize(("answer", "error"), [("450 busy", Unreachable), ("550 no such mailbox", Rejected)])
+def test_what_the_refusal_of_a_recipient_means(box: Mailbox, answer: str, error: type[Exception]) -> None:
+    box.refused.append(answer)
+    with pytest.raises(error, match=answer) as raised:
+        send(box.url)
+    assert type(raised.value) is error
+    assert box.raw == []
+
+
 def test_nobody_there_is_told_from_a_connection_that_was_lost() -> None:
     with pytest.raises(NoConnection, match="mail server 127.0.0.1:1 got no answer"):
         send("smtp://127.0.0.1:1")
@@ -152,12 +170,52 @@ def test_nothing_leaves_this_machine_unprotected(url: str, safety: str, port: in
     assert (server.safety, server.port) == (safety, port)
 
 
-def test_a_server_without_the_protection_it_needs_gets_nothing(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that is not this machine's own, and leads here all the same."""
-    monkeypatch.setattr("tools.mail.is_here", lambda host: False)
+def test_a_server_without_the_protection_it_needs_gets_nothing(box: Mailbox) -> None:
     with pytest.raises(Rejected, match="STARTTLS"):
-        send(box.url)
+        handed_to(safely("starttls", box))
     assert box.raw == []
+
+
+def test_a_mail_is_handed_over_under_tls_and_to_nobody_who_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mailbox(tls_context=certified(tmp_path), require_starttls=True) as box:
+        with pytest.raises(Unreachable, match="SSLCertVerificationError"):
+            handed_to(safely("starttls", box))
+        assert box.raw == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+        handed_to(safely("starttls", box))
+    with mailbox(ssl_context=certified(tmp_path)) as other:
+        handed_to(safely("tls", other))
+
+    assert len(box.raw) == len(other.raw) == 1
+
+
+def safely(safety: Safety, box: Mailbox) -> MailServer:
+    return MailServer("127.0.0.1", int(box.url.rpartition(":")[2]), safety)
+
+
+def handed_to(server: MailServer) -> None:
+    mail_effect(server, sender=SENDER, timeout_s=5).function(to="ada@carrier.example", subject="s", text="t", key="k")
+
+
+def certified(folder: Path) -> ssl.SSLContext:
+    """Return what a server at 127.0.0.1 shows, whose certificate is in the folder, too."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "here")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(secret)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    return context
 
 
 @pytest.mark.parametrize(
