@@ -71,7 +71,7 @@ def question(journal: Journal) -> Approval:
 
 @pytest.mark.parametrize("point", ["before approval.decide", "committing approval.decide", "after approval.decide"])
 def test_killed_while_the_first_of_two_voted(url: str, tmp_path: Path, point: str) -> None:
-    terms = {"quorum": 2}
+    terms: dict[str, Any] = {"quorum": 2}
     finish(start(process, url, tmp_path, terms, submit, timedelta()))
     killed(start(process, url, tmp_path, terms, bob_approves, timedelta(), point))
 

@@ -323,7 +323,7 @@ def test_two_sweeps_at_once_both_do_their_work(journal: Journal, graph: DurableG
     change_jobs(journal, "update procrastinate_jobs set status = 'doing'")
     engine = journal.store.engine
     assert isinstance(engine, PostgresEngine)
-    queue = _Queue(journal, engine, [""], print, Draining(), 1, RHYTHM)
+    queue = _Queue(journal, engine, [""], print, Draining(), 1, RHYTHM, look=lambda: 0)
 
     async def twice() -> list[object]:
         app = App(connector=PsycopgConnector(conninfo=engine.url))

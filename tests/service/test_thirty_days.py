@@ -44,6 +44,10 @@ def payout(state: Any) -> dict[str, Any]:
     return {"claim_id": state["claim_id"], "amount": state["amount"]}
 
 
+def book(state: Any) -> dict[str, Any]:
+    return {"booked": state["payment"]["key"]}
+
+
 def this_version(journal: Journal, folder: Path) -> DurableGraph:
     builder = StateGraph(First)
     builder.add_node("approve", approval_node("payout", journal, payload=payout, amount="amount", tiers=TIERS))
@@ -59,7 +63,7 @@ def next_version(journal: Journal, folder: Path) -> DurableGraph:
     asks = approval_node("payout", journal, payload=payout, amount="amount", ttl=timedelta(hours=1), four_eyes=True)
     builder.add_node("approve", asks)
     builder.add_node("pay", effect_node(Bank(folder / "bank").effect(), journal, into="payment", approval="payout"))
-    builder.add_node("book", lambda state: {"booked": state["payment"]["key"]})
+    builder.add_node("book", book)
     for one, other in ((START, "approve"), ("approve", "pay"), ("pay", "book"), ("book", END)):
         builder.add_edge(one, other)
     return durable(builder, journal, name="drawer")
