@@ -14,6 +14,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from checkpointing.clock import duration_ms
+from checkpointing.hashed import digest_of
 from checkpointing.store import Store
 from checkpointing.text import storable
 
@@ -22,6 +23,8 @@ FREE = 5
 FIRST = timedelta(seconds=1)
 DOUBLINGS = 9
 """How often the wait doubles: up to 8 minutes 32 seconds."""
+LONGEST_PLACE = 255
+"""Characters; of what is longer the digest is kept, because an index of Postgres has no room for more."""
 FORGOTTEN_AFTER = timedelta(hours=1)
 """How long after its wait a place that kept quiet is as good as new."""
 
@@ -61,7 +64,7 @@ class Logins:
         with self.store.transaction("login.attempt") as tx:
             counted = tx.one(
                 ATTEMPT,
-                place=storable(place),
+                place=_kept(place),
                 free=FREE,
                 doublings=DOUBLINGS,
                 first_ms=duration_ms(FIRST),
@@ -69,13 +72,17 @@ class Logins:
             )
             if counted:
                 return timedelta()
-            waiting = tx.one(WAIT, place=storable(place))
+            waiting = tx.one(WAIT, place=_kept(place))
         # The wait may have ended between the two statements; this attempt was not counted all the same.
         return timedelta(milliseconds=waiting["wait_ms"] if waiting else 1)
 
     def succeeded(self, place: str) -> None:
         """Forget what failed from *place*, and some of what is old; the attempt that was right is not counted either."""
         with self.store.transaction("login.succeed") as tx:
-            tx.all(FORGET, place=storable(place))
+            tx.all(FORGET, place=_kept(place))
             for row in tx.all(OLD, forgotten_ms=duration_ms(FORGOTTEN_AFTER)):
                 tx.all(FORGET, place=row["place"])
+
+
+def _kept(place: str) -> str:
+    return storable(place) if len(place) <= LONGEST_PLACE else digest_of(place)
