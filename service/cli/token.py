@@ -47,7 +47,9 @@ def add(
     ] = None,
     expires_in: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="How long it is good, as in 90d or 12h; without it, until it is revoked."),
+        typer.Option(
+            metavar="TIME", help="How long it is good: days, or as in 12h or 6w; without it, until it is revoked."
+        ),
     ] = None,
     note: Annotated[str, typer.Option(metavar="TEXT", help="What it is for; shown in the list.")] = "",
     principal: As = None,
@@ -62,12 +64,12 @@ def add(
     A submitter hands claims in, an approver decides up to their limit, an operator does what the command line does, an auditor looks at
     everything and changes nothing. Nobody approves what they submitted themselves, whatever their roles.
 
-    Example: counterfoil token add ada --role approver --group motor --limit 500000 --expires-in 90d --as root
+    Example: counterfoil token add ada --role approver --group motor --limit 500000 --expires-in 90 --as root
 
     Example: counterfoil token add intake --role submitter --as root > intake.token
     """
     who = named(principal, command="token add")
-    for_how_long = None if expires_in is None else duration(expires_in, option="--expires-in")
+    for_how_long = None if expires_in is None else _lasting(expires_in)
     with opened(settings_of(context)) as journal:
         token, secret = journal.tokens.add(
             principal=name.strip(),
@@ -137,6 +139,11 @@ def revoke(context: typer.Context, token_id: TokenId, principal: As = None, as_j
 def document(token: Token) -> dict[str, Any]:
     """Return a token for a program; nothing of its secret is there."""
     return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in asdict(token).items()}
+
+
+def _lasting(text: str) -> timedelta:
+    """Return how long; a number alone is days."""
+    return duration(f"{text}d" if text.strip().isdecimal() else text, option="--expires-in")
 
 
 def _known(roles: list[str]) -> list[str]:

@@ -49,6 +49,16 @@ def test_several_roles_are_several_options(cli: Cli) -> None:
     assert (added["created_by"], added["expires_at"], added["revoked_at"]) == ("root", None, None)
 
 
+@pytest.mark.parametrize(
+    ("given", "lasting"), [("90", timedelta(days=90)), ("12h", timedelta(hours=12)), ("1d", timedelta(days=1))]
+)
+def test_a_time_is_in_days_unless_it_says_otherwise(cli: Cli, journal: Journal, given: str, lasting: timedelta) -> None:
+    cli(*ADA, "--expires-in", given)
+    [token] = journal.tokens.list()
+
+    assert token.expires_at == token.created_at + lasting
+
+
 def test_the_first_token_makes_the_journal_and_looking_does_not(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/new.db"
     assert "no journal at" in in_process({"COUNTERFOIL_URL": url})("token", "list", code=2).line
