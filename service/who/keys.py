@@ -6,7 +6,7 @@ The keys an identity provider publishes (RFC 7517), fetched when they are needed
     fetched less than `APART` ago, with or without an answer ─▶ not fetched again
 
 So a key that was withdrawn counts for an hour at most, a new one is found within half a minute, and whoever sends tokens with made-up key ids
-does not make us ask the provider for each of them.
+does not make us ask the provider for each of them. One thread fetches; the others wait for it only if they have no key to go by.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class PublishedKeys:
         self._keys: Keys = {}
         self._fetched_s = -DROPPED_AFTER.total_seconds()
         self._tried_s = -DROPPED_AFTER.total_seconds()
+        self._answered = False
 
     def find(self, key_id: str, algorithm: str) -> PyJWK | None:
         """
@@ -56,26 +57,37 @@ class PublishedKeys:
             KeysUnreachable: it cannot be asked, and what it said before is too old or has no such key.
         """
         wanted = (key_id, algorithm)
-        if wanted not in self._keys or self._age_s() > REFRESHED_AFTER.total_seconds():
-            self._fetch_if_due()
-        if self._age_s() > DROPPED_AFTER.total_seconds():
+        usable = wanted in self._keys and self._age_s() <= DROPPED_AFTER.total_seconds()
+        if not usable or self._age_s() > REFRESHED_AFTER.total_seconds():
+            self._fetch_if_due(wait=not usable)
+        known = wanted in self._keys
+        if self._age_s() > DROPPED_AFTER.total_seconds() or not (known or self._answered):
             raise KeysUnreachable("the identity provider's keys cannot be read just now; see COUNTERFOIL_OIDC_JWKS_URL")
         return self._keys.get(wanted)
 
     def _age_s(self) -> float:
         return self._seconds() - self._fetched_s
 
-    def _fetch_if_due(self) -> None:
-        with self._fetching:
-            if self._seconds() - self._tried_s < APART.total_seconds():
-                return
-            self._tried_s = self._seconds()
-            try:
-                answer = call("GET", self.url, timeout_s=TIMEOUT_S)
-            except ToolError:
-                return
-            if answer.status == 200 and (found := dict(_usable(answer.body))):
-                self._keys, self._fetched_s = found, self._seconds()
+    def _fetch_if_due(self, *, wait: bool) -> None:
+        if not self._fetching.acquire(blocking=wait):
+            return
+        try:
+            if self._seconds() - self._tried_s >= APART.total_seconds():
+                self._tried_s = self._seconds()
+                self._answered = self._fetch()
+        finally:
+            self._fetching.release()
+
+    def _fetch(self) -> bool:
+        """Fetch the keys, and tell whether there were any."""
+        try:
+            answer = call("GET", self.url, timeout_s=TIMEOUT_S)
+        except ToolError:
+            return False
+        found = dict(_usable(answer.body)) if answer.status == 200 else {}
+        if found:
+            self._keys, self._fetched_s = found, self._seconds()
+        return bool(found)
 
 
 def _usable(published: Any) -> Iterator[tuple[tuple[str, str], PyJWK]]:

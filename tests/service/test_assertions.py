@@ -25,7 +25,7 @@ from service.who.assertions import ByProvider, BySecret
 from service.who.claims import ClaimNames
 from service.who.keys import APART, DROPPED_AFTER, REFRESHED_AFTER, PublishedKeys
 from service.wiring import doors_of
-from tests.support.provider import AUDIENCE, Provider, ec_key, identity_provider, published, rsa_key
+from tests.support.provider import AUDIENCE, PATIENCE_S, Provider, ec_key, identity_provider, published, rsa_key
 
 SECRET = "s3cret-of-the-proxy-" * 2
 HEADER = "X-Signed-In-As"
@@ -274,6 +274,42 @@ def test_keys_that_were_good_count_on_for_a_while_when_the_provider_is_away(
 
     with pytest.raises(KeysUnreachable, match="COUNTERFOIL_OIDC_JWKS_URL"):
         doors.visitor(bearer(text))
+
+
+def test_who_has_a_key_to_go_by_does_not_wait_while_another_fetches(
+    doors: Doors, provider: Provider, passing: Passing
+) -> None:
+    text = provider.signed()
+    doors.visitor(bearer(text))
+    provider.asked.clear()
+    provider.may_answer.clear()
+    passing.now += REFRESHED_AFTER.total_seconds() + 1
+    fetching = threading.Thread(target=doors.visitor, args=(bearer(text),))
+    fetching.start()
+    assert provider.asked.wait(PATIENCE_S)
+
+    came: list[Any] = []
+    other = threading.Thread(target=lambda: came.append(doors.visitor(bearer(text))))
+    other.start()
+    other.join(3)  # well below the time after which the fetch itself is given up
+    met = list(came)
+    provider.may_answer.set()
+    fetching.join()
+    other.join()
+    assert [one.name for one in met] == ["ada"]
+
+
+def test_a_key_that_may_be_new_is_not_refused_while_the_provider_is_away(
+    doors: Doors, provider: Provider, passing: Passing
+) -> None:
+    doors.visitor(bearer(provider.signed()))
+    provider.keys["second"] = rsa_key(1)
+    provider.status = 503
+    passing.now += APART.total_seconds()
+
+    with pytest.raises(KeysUnreachable):
+        doors.visitor(bearer(provider.signed("second")))
+    assert doors.visitor(bearer(provider.signed("first"))) is not None
 
 
 def test_a_provider_that_is_away_is_not_asked_at_every_request(

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 AUDIENCE = "counterfoil"
+PATIENCE_S = 30
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 
 
@@ -58,6 +59,7 @@ class Provider:
         answer: What is published: `keys`, and a body in its place that is none.
         status: What the server answers with.
         fetched: How often the keys were fetched.
+        asked, may_answer: Set by the server when it is asked; waited for before it answers.
     """
 
     def __init__(self, url: str) -> None:
@@ -68,6 +70,8 @@ class Provider:
         self.answer: Any = None
         self.status = 200
         self.fetched = 0
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+        self.may_answer.set()
 
     def body(self) -> bytes:
         """Return what is published just now."""
@@ -100,6 +104,8 @@ def identity_provider() -> Iterator[Provider]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             provider.fetched += 1
+            provider.asked.set()
+            provider.may_answer.wait(PATIENCE_S)
             body = provider.body()
             self.send_response(provider.status)
             self.send_header("Content-Length", str(len(body)))

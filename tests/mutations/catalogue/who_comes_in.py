@@ -193,8 +193,8 @@ WHO_COMES_IN = (
     Mutation(
         "keys are not fetched for every key id that somebody makes up",
         KEYS,
-        "if self._seconds() - self._tried_s < APART.total_seconds():",
-        "if self._seconds() < self._tried_s:",
+        "if self._seconds() - self._tried_s >= APART.total_seconds():",
+        "if self._seconds() >= self._tried_s:",
         (
             ASSERTED + "test_made_up_key_ids_do_not_make_us_ask_for_each",
             ASSERTED + "test_a_provider_that_is_away_is_not_asked_at_every_request",
@@ -212,10 +212,18 @@ WHO_COMES_IN = (
     Mutation(
         "keys of a provider that is away do not count for ever",
         KEYS,
-        "        if self._age_s() > DROPPED_AFTER.total_seconds():",
-        "        if not self._keys:",
+        "if self._age_s() > DROPPED_AFTER.total_seconds() or not (",
+        "if not (",
         (ASSERTED + "test_keys_that_were_good_count_on_for_a_while_when_the_provider_is_away",),
         "Whoever cuts us off from the provider keeps a withdrawn key good.",
+    ),
+    Mutation(
+        "who has a key to go by does not wait for the provider",
+        KEYS,
+        "acquire(blocking=wait)",
+        "acquire(blocking=True)",
+        (ASSERTED + "test_who_has_a_key_to_go_by_does_not_wait_while_another_fetches",),
+        "A provider that is slow holds everybody up.",
     ),
     Mutation(
         "an address that nobody verified is nobody's name",
