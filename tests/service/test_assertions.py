@@ -6,7 +6,9 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import threading
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,7 +77,8 @@ def refused(doors: Doors, headers: dict[str, str], why: str) -> None:
         doors.visitor(headers)
     for value in headers.values():
         for part in value.removeprefix("Bearer ").split("."):
-            assert len(part) < 8 or part not in str(found.value) + repr(found.value)
+            told = "".join(traceback.format_exception(found.value)) + repr(found.value)
+            assert len(part) < 8 or part not in told
 
 
 def by_proxy(claims: dict[str, Any], secret: str = SECRET, algorithm: str = "HS256") -> dict[str, str]:
@@ -363,6 +366,21 @@ def test_a_header_that_the_proxy_did_not_sign_is_refused(doors: Doors, provider:
 
 def test_the_secret_of_the_proxy_signs_no_bearer_token(doors: Doors, provider: Provider) -> None:
     refused(doors, bearer(by_proxy(provider.claims())[HEADER]), "algorithm that does not count")
+
+
+def test_nothing_of_what_is_shown_is_logged(doors: Doors, provider: Provider, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    good, bad = provider.signed(), provider.signed("first", key=rsa_key(1))
+    _, secret = doors.journal.tokens.add(principal="ada", roles=["approver"], by="root")
+    _, cookie = doors.log_in(secret, place="address:unknown")
+    for text in (good, secret):
+        doors.visitor(bearer(text), session=cookie)
+    for text in (bad, f"{secret}x"):
+        refused(doors, bearer(text), "lets nobody in|unknown")
+
+    assert "HTTP Request: GET" in caplog.text, "nothing was captured"
+    for shown in (secret, cookie, *good.split("."), *bad.split(".")):
+        assert shown not in caplog.text
 
 
 def test_without_a_proxy_its_header_is_a_header_like_any_other(journal: Journal, provider: Provider) -> None:
