@@ -55,6 +55,21 @@ def accepted_by(row: Approval, value: Any) -> Any:
     return accepted(Interrupt(value=row.payload, id=row.interrupt_id or "", response_schema=row.edits), value)
 
 
+def checked(row: Approval, decision: Any) -> Any:
+    """
+    Return a decision as `journal.approvals.decide` is to record it: what answers a graph's own interrupt in the form its node takes.
+
+    What is wrong with any other decision is for `decide` to say. Without the graph, decisions about several calls echo them: nothing here knows ids.
+
+    Raises:
+        DecisionInvalid: the node could not take the answer.
+    """
+    answers = isinstance(decision, Mapping) and decision.get("type") == "respond" and "value" in decision
+    if row.interrupt_id is None or row.state != "pending" or not answers:
+        return decision
+    return {**decision, "value": accepted_by(row, decision["value"])}
+
+
 def is_call(asked: Any) -> bool:
     """Tell whether LangChain's middleware asks about one call."""
     return isinstance(asked, Mapping) and asked.get("type") == "tool_approval" and "tool_call_id" in asked

@@ -20,6 +20,7 @@ from checkpointing.errors import AlreadyDecided, PayloadChanged, RunDead
 from checkpointing.listing import Asked, Found
 from checkpointing.questions import ApprovalState
 from graph import thread
+from graph.answers import checked
 from service.http.answers import MaybeUnderKey, Reply
 from service.http.asks import Amount, ApprovalId, AskedAnew, Body, Cursor, Json, Limit, Name, Text, read, written
 from service.http.callers import Caller, Within, seen_approval
@@ -183,7 +184,7 @@ def take_decision(app: App, visitor: Visitor, approval: Approval, decision: dict
     """
     run = app.journal.runs.find(approval.thread_id)
     if run is None or run.graph != app.graph.name or approval.interrupt_id:
-        return app.journal.approvals.decide(approval.id, decision, principal=visitor.person)
+        return app.journal.approvals.decide(approval.id, checked(approval, decision), principal=visitor.person)
     command: Command[Any] = Command(resume={**decision, "approval": approval.id})
     with suppress(RunDead):  # it is recorded all the same, and read when somebody redrives the run
         app.graph.submit(command, thread(approval.thread_id, principal=visitor.person))

@@ -55,7 +55,7 @@ def test_an_answer_that_its_type_refuses_is_not_recorded(journal: Journal, bad: 
     named = Command(resume={"approval": row.id, "type": "respond", "value": bad})
     for command in (answer(asked, bad), named):
         with pytest.raises(DecisionInvalid):
-            graph.invoke(command, ADJUSTER)
+            graph.submit(command, ADJUSTER)
     untouched = [row.state for row in journal.approvals.of_thread("claim-1")]
 
     assert untouched == ["pending"]

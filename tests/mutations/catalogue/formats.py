@@ -8,6 +8,9 @@ from tests.mutations.catalogue.places import (
     AGENTS_ANSWERED,
     AGENTS_ASK,
     BATCHES,
+    FIT_TESTS,
+    HTTP_ANSWERS,
+    HTTP_APPROVALS,
     INBOX_FORMAT,
     INBOX_FORMAT_TESTS,
     POLICIES,
@@ -15,6 +18,7 @@ from tests.mutations.catalogue.places import (
     QUESTIONS,
     RETURNED,
     RETURNED_TESTS,
+    SCHEMAS,
 )
 from tests.mutations.workshop import Mutation
 
@@ -78,11 +82,11 @@ FORMATS = (
     Mutation(
         "every answer is looked at before the first is recorded",
         QUESTIONS,
-        """    decisions = [(row.id, taken(row, value)) for row, value in chosen]
+        """    decisions = [(row.id, _decision(row, answer, snapshot, calls)) for row, answer in chosen]
     journal.approvals.decide_all(decisions, principal=principal)
 """,
-        """    for row, value in chosen:
-        journal.approvals.decide(row.id, taken(row, value), principal=principal)
+        """    for row, answer in chosen:
+        journal.approvals.decide(row.id, _decision(row, answer, snapshot, calls), principal=principal)
 """,
         (AGENTS_ASK + "test_one_bad_answer_of_two_executes_nothing_and_is_not_recorded",),
         "One of two tools has run when the other's answer is refused.",
@@ -156,5 +160,29 @@ FORMATS = (
         "if not given.keys() >= shown.keys():",
         (INBOX_FORMAT_TESTS + "test_what_does_not_fit_is_not_recorded",),
         "A key that was never asked about reaches the tool.",
+    ),
+    Mutation(
+        "an answer over HTTP is looked at before it is recorded",
+        HTTP_APPROVALS,
+        "decide(approval.id, checked(approval, decision), ",
+        "decide(approval.id, decision, ",
+        (HTTP_ANSWERS + "test_a_batch_that_says_what_each_decision_is_for_is_taken",),
+        "Decisions that were put together in another order run the call that was rejected.",
+    ),
+    Mutation(
+        "formats of text are read as the node's type reads them",
+        SCHEMAS,
+        "registry=Registry(), format_checker=FORMATS)",
+        "registry=Registry())",
+        (FIT_TESTS + "test_an_answer_that_its_type_refuses_is_not_recorded",),
+        "An answer is recorded that the node refuses at every advance, and the run dies of it.",
+    ),
+    Mutation(
+        "a graph's own question takes an answer and no approval",
+        QUESTIONS,
+        "if answer.interrupt_id else _respond(",
+        "if answer else _respond(",
+        (FIT_TESTS + "test_a_decision_that_names_the_row_of_a_graphs_own_interrupt_answers_it",),
+        "A node takes for its answer what was meant for an approval.",
     ),
 )
