@@ -3,7 +3,8 @@ Decisions about several calls of LangChain's `HumanInTheLoopMiddleware`: its bat
 together in another order would run the wrong tool. Two forms say what each decision is for, and are made into the middleware's own:
 
     keyed     {"decisions": {tool call id: decision, ...}}                  every call that is asked about, and no other
-    echoing   {"decisions": [{"name", "args", "type", ...}, ...]}           each as shown; in any order, for each says where it belongs
+    echoing   {"decisions": [{"name", "args", "type", ...}, ...]}           each as shown, or with its `tool_call_id`; in any order, for each says
+                                                                            where it belongs
     a list    {"decisions": [decision]}                                     about one call only
 
 What is recorded is `{"decisions": [decision, ...]}` in the order of the requests, of each decision what its kind needs.
@@ -22,6 +23,7 @@ from graph.returned import same
 KINDS = ("approve", "edit", "reject", "respond")
 KEPT = {"approve": (), "edit": ("edited_action",), "reject": ("message",), "respond": ("message",)}
 ECHO = ("name", "args")
+CALL_ID = "tool_call_id"
 
 Shown = Mapping[str, Any]
 """A request as the middleware shows it: `name`, `args`, `description`."""
@@ -38,6 +40,8 @@ def by_position(
     """
     requests: list[Shown] = asked["action_requests"]
     given = value.get("decisions") if isinstance(value, Mapping) else None
+    if isinstance(given, list) and given and all(isinstance(one, Mapping) and CALL_ID in one for one in given):
+        given = _by_their_ids(given, what)
     if isinstance(given, Mapping):
         ordered = _keyed(requests, given, calls(), what)
     elif isinstance(given, list) and all(_echoes(one) for one in given):
@@ -65,8 +69,8 @@ def check_decision(request: Shown, decision: Any, *, allowed: tuple[str, ...], w
     kind = decision.get("type") if isinstance(decision, Mapping) else None
     if kind not in allowed:
         raise DecisionInvalid(f"{what}: {request['name']!r} takes {', '.join(allowed)}, not {kind!r}")
-    for part in ECHO:
-        if part in decision and not same(decision[part], request[part]):
+    for part in (*ECHO, CALL_ID):
+        if part in decision and part in request and not same(decision[part], request[part]):
             raise DecisionInvalid(f"{what} is for {decision[part]!r}, and {request[part]!r} was asked about there")
     if kind == "edit":
         _check_edit(request, decision.get("edited_action"), what)
@@ -101,7 +105,18 @@ def _keyed(requests: list[Shown], given: Mapping[str, Any], calls: Sequence[Tool
         raise DecisionInvalid(f"{what} says nothing about call {', '.join(map(repr, missing))}; asked: {_listed(ids)}")
     if unknown := [one for one in given if one not in ids]:
         raise DecisionInvalid(f"{what} is not about call {', '.join(map(repr, unknown))}; asked: {_listed(ids)}")
+    for one in ids:
+        said = given[one].get(CALL_ID, one) if isinstance(given[one], Mapping) else one
+        if said != one:
+            raise DecisionInvalid(f"{what} has under call {one!r} a decision about call {said!r}")
     return [given[one] for one in ids]
+
+
+def _by_their_ids(given: list[Mapping[str, Any]], what: str) -> dict[str, Any]:
+    keyed = {str(one[CALL_ID]): one for one in given}
+    if len(keyed) < len(given):
+        raise DecisionInvalid(f"{what} decides about one call twice: {_listed([str(one[CALL_ID]) for one in given])}")
+    return keyed
 
 
 def ids_of(requests: Sequence[Shown], calls: Sequence[ToolCall]) -> list[str] | None:

@@ -134,6 +134,12 @@ KEYED_WRONG = {
     "none": ({}, "'c1', 'c2'"),
     "an edit into another tool": ({"c1": {"type": "edit", "edited_action": REMIND_SHOWN}, "c2": YES}, "'remind'"),
     "an edit without a tool": ({"c1": {"type": "edit", "edited_action": {"args": PAY}}, "c2": YES}, "None"),
+    "a decision about another call": ({"c1": {**YES, "tool_call_id": "c2"}, "c2": YES}, "about call 'c2'"),
+    "one call twice": ([{**YES, "tool_call_id": "c1"}, {**NO, "tool_call_id": "c1"}], "twice"),
+    "a call that was not asked about": (
+        [{**YES, "tool_call_id": "c1"}, {**YES, "tool_call_id": "c9"}],
+        "nothing about call 'c2'",
+    ),
     "an echo of another call": ({"c1": {**YES, **REMIND_SHOWN}, "c2": YES}, "is for 'remind'"),
 }
 
@@ -220,6 +226,13 @@ def test_decisions_that_echo_their_calls_may_come_in_any_order(asked: Desk) -> N
     assert (asked.bank.calls, len(asked.post.calls)) == ([], 1)
 
 
+def test_decisions_that_carry_the_id_of_their_call_may_come_in_any_order(asked: Desk) -> None:
+    asked.answer([{**YES, "tool_call_id": "c2"}, {**NO, "tool_call_id": "c1"}])
+
+    assert asked.recorded == {"decisions": [NO, YES]}
+    assert (asked.bank.calls, len(asked.post.calls)) == ([], 1)
+
+
 ECHOED_WRONG = {
     "other arguments": ([{"name": "pay", "args": {**PAY, "amount": 500}, **YES}, {**REMIND_SHOWN, **YES}], "not shown"),
     "true is not one": (
@@ -256,6 +269,7 @@ def test_about_one_call_alone_a_list_of_one_will_do(desk: Desk, decisions: Any) 
     desk.ask(("c1", "pay", PAY))
     desk.refuse([NO, NO], match="every call")
     desk.refuse({"c2": YES}, match="'c1'")
+    desk.refuse([{**YES, "tool_call_id": "c2"}], match="'c1'")
     desk.answer(decisions)
 
     assert desk.recorded == {"decisions": [YES]}

@@ -190,7 +190,8 @@ def test_an_edit_into_another_tool_is_refused_before_it_is_recorded(case: Case, 
 def test_each_interrupt_takes_one_decision_and_not_a_batch(case: Case) -> None:
     graph = case.graph(calls(PAY, REMIND), mode="per_call")
     first, second = waiting(graph.invoke(HELLO, THREAD))
-    for value in ({"decisions": [{"type": "approve"}]}, [{"type": "approve"}], {"c1": {"type": "approve"}}):
+    meant_for_the_other = {"type": "approve", "tool_call_id": second.value["tool_call_id"]}
+    for value in ({"decisions": [{"type": "approve"}]}, [{"type": "approve"}], {"c1": {}}, meant_for_the_other):
         with pytest.raises(DecisionInvalid):
             graph.invoke(Command(resume={second.id: {"type": "approve"}, first.id: value}), ADJUSTER)
 
