@@ -41,7 +41,7 @@ class Response:
 
     kind: str
     action: str
-    args: dict[str, Any]
+    args: Any
     text: str | None
     alone: bool
 
@@ -55,12 +55,8 @@ class Response:
 def inbox_request(asked: Any) -> Mapping[str, Any] | None:
     """Return the request if *asked* is one of Agent Inbox's, else `None`."""
     one = asked[0] if isinstance(asked, list) and len(asked) == 1 else asked
-    if not isinstance(one, Mapping) or not isinstance(one.get("config"), Mapping):
-        return None
-    action = one.get("action_request")
-    if not isinstance(action, Mapping) or not isinstance(action.get("action"), str):
-        return None
-    return one if isinstance(action.get("args"), Mapping) else None
+    parts = ("action_request", "config")
+    return one if isinstance(one, Mapping) and all(isinstance(one.get(part), Mapping) for part in parts) else None
 
 
 def response_to(request: Mapping[str, Any], value: Any, what: str) -> Response:
@@ -78,20 +74,21 @@ def response_to(request: Mapping[str, Any], value: Any, what: str) -> Response:
             f"{what} is a list with one {{'type', 'args'}}, and its type is {' or '.join(allowed) or 'none'}, not {kind!r}"
         )
     shown, args = request["action_request"], given.get("args")
-    if isinstance(args, Mapping) and args.get("action") != shown["action"]:
-        raise DecisionInvalid(f"{what} is about {shown['action']!r} and not about {args.get('action')!r}")
+    if isinstance(args, Mapping) and args.get("action") != shown.get("action"):
+        raise DecisionInvalid(f"{what} is about {shown.get('action')!r} and not about {args.get('action')!r}")
     if kind == "response" and not isinstance(args, str):
         raise DecisionInvalid(f"{what}: a response has text as its 'args'")
     if kind in ("accept", "edit") and not isinstance(args, Mapping | None):
         raise DecisionInvalid(f"{what}: the 'args' of {kind} are the action and its arguments")
     text = args if isinstance(args, str) else None
-    return Response(str(kind), shown["action"], _arguments(shown, str(kind), args, what), text, args is None)
+    return Response(str(kind), str(shown.get("action")), _arguments(shown, str(kind), args, what), text, args is None)
 
 
-def _arguments(shown: Mapping[str, Any], kind: str, args: Any, what: str) -> dict[str, Any]:
+def _arguments(shown: Mapping[str, Any], kind: str, args: Any, what: str) -> Any:
     if kind != "edit":
-        return dict(shown["args"])
+        return shown.get("args")
     if not isinstance(args, Mapping) or not isinstance(args.get("args"), Mapping):
         raise DecisionInvalid(f"{what}: an edit has the action and its arguments, {{'action', 'args'}}")
-    edited: dict[str, Any] = read_as(shown["args"], args["args"], f"the arguments in {what}")
-    return edited
+    if not isinstance(shown.get("args"), Mapping):
+        raise DecisionInvalid(f"{what}: no arguments were shown, so there are none to be edited")
+    return read_as(shown["args"], args["args"], f"the arguments in {what}")

@@ -23,9 +23,11 @@ class State(DurableState):
     answered: list[Any]
 
 
-def asking(journal: Journal, form: str, config: dict[str, Any]) -> tuple[DurableGraph, Any]:
+def asking(
+    journal: Journal, form: str, config: dict[str, Any], args: dict[str, Any] | None = PAYOUT
+) -> tuple[DurableGraph, Any]:
     """Park a graph at its question; return it and the interrupt."""
-    request = {"action_request": {"action": "payout", "args": PAYOUT}, "config": config, "description": "Pay?"}
+    request = {"action_request": {"action": "payout", "args": args}, "config": config, "description": "Pay?"}
 
     def ask(state: State) -> dict[str, Any]:
         return {"answered": interrupt(request if form == "alone" else [request])}
@@ -104,3 +106,12 @@ def test_a_type_that_the_config_does_not_allow_is_not_recorded(journal: Journal,
         graph.invoke(answer(asked, [TAKEN[kind][0]]), ADJUSTER)
 
     assert [row.state for row in journal.approvals.of_thread("claim-1")] == ["pending"]
+
+
+def test_an_action_without_arguments_has_none_that_are_edited(journal: Journal) -> None:
+    graph, asked = asking(journal, "alone", ALL, args=None)
+    with pytest.raises(DecisionInvalid, match="none to be edited"):
+        graph.invoke(answer(asked, [edited(amount=5)]), ADJUSTER)
+    result = graph.invoke(answer(asked, [{"type": "accept", "args": {"action": "payout", "args": {"a": 1}}}]), ADJUSTER)
+
+    assert result["answered"] == [{"type": "accept", "args": {"action": "payout", "args": None}}]

@@ -121,7 +121,7 @@ FORMATS = (
     Mutation(
         "an answer of Agent Inbox's names no other action",
         INBOX_FORMAT,
-        'if isinstance(args, Mapping) and args.get("action") != shown["action"]:',
+        'if isinstance(args, Mapping) and args.get("action") != shown.get("action"):',
         'if isinstance(args, Mapping) and args.get("action") == 0:',
         (INBOX_FORMAT_TESTS + "test_what_does_not_fit_is_not_recorded",),
         "An answer to another question is taken for this one.",
