@@ -17,7 +17,7 @@ from datetime import timedelta
 import structlog
 
 from checkpointing import Journal
-from checkpointing.errors import InputChanged, StoreUnreachable
+from checkpointing.errors import InputChanged, RunDead, StoreUnreachable
 from checkpointing.notices import Notice
 from graph import DurableGraph, thread
 from graph.advance import one_line
@@ -99,9 +99,9 @@ class Posting:
         given = {"kind": message.kind, "arguments": message.arguments}
         try:
             self.graph.submit(given, thread(message.thread_id))
-        except InputChanged:
-            # Admitted before a crash, under settings that said it in other words.
-            log.info("notice_admitted_before", thread=message.thread_id)
+        except (InputChanged, RunDead) as before:
+            # Admitted before a crash: under settings that said it in other words, or it has come to its end since.
+            log.info("notice_admitted_before", thread=message.thread_id, said=type(before).__name__)
 
 
 def forget(journal: Journal) -> int:

@@ -287,6 +287,24 @@ def test_a_note_that_cannot_be_told_keeps_no_other_from_being_told(timed: Journa
     assert [one.id for one in timed.notices.noted()] == ["ntc_0"]
 
 
+@pytest.mark.parametrize(("answer", "base_url"), [(404, "https://inbox.example"), (204, "https://other.example")])
+def test_what_was_admitted_before_a_crash_is_not_told_again_whatever_became_of_it(
+    timed: Journal, hook: Consumer, answer: int, base_url: str
+) -> None:
+    """It was refused meanwhile, or the settings say it in other words."""
+    graph, notices = asking(timed), posting(timed, hook.url)
+    hook.answers.append(answer)
+    graph.invoke({"amount": 1}, thread("claim-0042"))
+    [notice] = timed.notices.noted()
+    for message in notices._messages(notice):
+        notices._admit(message)
+    carry_on(graph, Posting(timed, notices.graph, Routes()))  # it dies before the note goes
+    carry_on(graph, Posting(timed, notices.graph, Routes((endpoint(hook.url, [SECRET]),), base_url=base_url)))
+
+    assert timed.notices.noted() == []
+    assert len(hook.sent) == len(runs_of(timed)) == 1
+
+
 def test_where_nobody_is_to_be_told_notes_go_when_they_are_old(timed: Journal, clock: MovingClock) -> None:
     graph, notices = asking(timed), posting(timed)
     ask(graph)
