@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from standardwebhooks import Webhook
+from standardwebhooks import Webhook, WebhookVerificationError
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of thirty-two bytes ...").decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(b"the secret that comes after it..").decode()
@@ -32,6 +32,14 @@ class Sent:
         said = Webhook(secret).verify(self.body, self.headers)
         assert isinstance(said, dict)
         return said
+
+    def is_signed_with(self, secret: str) -> bool:
+        """Tell whether one of its signatures is the secret's."""
+        try:
+            self.verified(secret)
+        except WebhookVerificationError:
+            return False
+        return True
 
 
 @dataclass

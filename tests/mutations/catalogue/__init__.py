@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tests.mutations.catalogue.agents import AGENTS
 from tests.mutations.catalogue.formats import FORMATS
+from tests.mutations.catalogue.notices import TELLING
 from tests.mutations.catalogue.one_budget import ONE_BUDGET
 from tests.mutations.catalogue.one_decision import ONE_DECISION
 from tests.mutations.catalogue.one_effect import ONE_EFFECT
@@ -37,4 +38,5 @@ MUTATIONS = (
     *RESTORED_JOURNALS,
     *SEVERAL_PEOPLE,
     *WHO_COMES_IN,
+    *TELLING,
 )
