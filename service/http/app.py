@@ -16,6 +16,7 @@ from service.http.callers import Caller
 from service.http.problems import MEDIA_TYPE, Problem, problem_of, problem_of_fields, problem_of_status
 from service.http.segments import Segments
 from service.http.shown import CallerShown
+from service.inbox import pages
 from service.who.doors import Doors
 from service.wiring import App
 from service.worker.draining import Draining
@@ -69,6 +70,7 @@ def make_app(app: App, doors: Doors, *, draining: Draining | None = None) -> Fas
         api.include_router(part)
     made.include_router(api)
     made.include_router(standing.router)
+    made.include_router(pages.router(app, doors))
     _add_problems(made)
     made.add_middleware(Segments)
     made.add_middleware(Around)

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from checkpointing import Approval, Run
-from checkpointing.errors import UnknownApproval
 from checkpointing.voting import Vote, needed
+from service.http.callers import seen_approval
 from service.inbox import differences, documents, forms, history, words
 from service.inbox.desk import Desk, why_not
 from service.inbox.differences import Difference
@@ -65,6 +65,7 @@ class Shown:
         is_over: Its time is over, and nobody has applied that yet.
         votes: What was said with the tier that is asked now.
         following: What waits for the visitor next.
+        acts: What else they may do about it, by name, and what its link says.
     """
 
     approval: Approval
@@ -86,6 +87,7 @@ class Shown:
     is_over: bool
     votes: Sequence[Vote]
     following: Row | None
+    acts: Sequence[tuple[str, str]]
     typed: Typed = field(default_factory=Typed)
 
     @property
@@ -110,27 +112,14 @@ def add_to(router: APIRouter, desk: Desk) -> None:
     @router.get("/approvals/{approval_id}")
     def one(request: Request, approval_id: str) -> Response:
         visitor = desk.visitor(request)
-        approval = visible(desk, approval_id, visitor)
+        approval = seen_approval(desk.app, visitor, approval_id)
         return answer(desk, request, visitor, approval)
 
     @router.get("/approvals/{approval_id}/documents/{sha256}")
     def document(request: Request, approval_id: str, sha256: str) -> Response:
         visitor = desk.visitor(request)
-        approval = visible(desk, approval_id, visitor)
+        approval = seen_approval(desk.app, visitor, approval_id)
         return documents.served(approval, sha256, desk.journal.artefacts)
-
-
-def visible(desk: Desk, approval_id: str, visitor: Visitor) -> Approval:
-    """
-    Return the approval, if this visitor may see it: whoever submitted a run sees what it asks.
-
-    Raises:
-        UnknownApproval: there is none, or none that they may see; which of the two, nobody is told.
-    """
-    approval = desk.journal.approvals.get(approval_id)
-    if visitor.may("approver", "operator", "auditor") or visitor.name in desk.submitters(approval.thread_id):
-        return approval
-    raise UnknownApproval(f"there is no approval {approval_id!r} that this visitor may see")
 
 
 def answer(
@@ -171,8 +160,22 @@ def show(desk: Desk, approval: Approval, visitor: Visitor, typed: Typed) -> Show
         is_over=is_over,
         votes=[vote for vote in desk.journal.approvals.votes(approval.id) if vote.tier == approval.tier],
         following=next_for(desk, visitor, but=approval.id) if visitor.may("approver") else None,
+        acts=_acts(approval, visitor, submitted_by),
         typed=typed,
     )
+
+
+def _acts(approval: Approval, visitor: Visitor, submitted_by: set[str]) -> list[tuple[str, str]]:
+    """Return what else the visitor may do, as far as it can be seen here; the ledger has the last word."""
+    decides, waits = not why_not(approval, visitor, submitted_by), approval.state == "pending"
+    found = []
+    if waits and (decides or visitor.may("operator")):
+        found += [("extend", "Give it more time"), ("reassign", "Ask other people")]
+    takes_back = waits and visitor.name in submitted_by and visitor.may("submitter", "approver", "operator")
+    allowed = bool(approval.decision and approval.decision["type"] in ("approve", "edit"))
+    if not approval.interrupt_id and (takes_back or (decides and (waits or (approval.state == "decided" and allowed)))):
+        found.append(("withdraw", "Take it back"))
+    return found
 
 
 def _before(desk: Desk, approval: Approval) -> Before | None:

@@ -7,11 +7,9 @@ the others who that was. A page that has gone stale decides nothing: its form sa
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter
-from langgraph.types import Command
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -24,11 +22,11 @@ from checkpointing.errors import (
     NotAllowed,
     PayloadChanged,
     Refused,
-    RunDead,
 )
-from graph import thread
+from service.http.approvals import take_decision
+from service.http.callers import seen_approval
 from service.inbox import forms
-from service.inbox.approval import Typed, answer, visible
+from service.inbox.approval import Typed, answer
 from service.inbox.desk import Desk, Form, text
 from service.who.visitor import Visitor
 
@@ -43,33 +41,18 @@ def add_to(router: APIRouter, desk: Desk) -> None:
     def decide(request: Request, approval_id: str, form: Form) -> Response:
         visitor = desk.visitor(request, "approver")
         desk.check(request, form, visitor.name)
-        approval = visible(desk, approval_id, visitor)
+        approval = seen_approval(desk.app, visitor, approval_id)
         typed, decision = _read(approval, form)
         if typed.trouble or any(field.error for field in typed.fields):
             return answer(desk, request, visitor, approval, typed=typed, status=422)
         try:
-            record(desk, approval, decision, visitor)
+            take_decision(desk.app, visitor, approval, decision)
         except (AlreadyDecided, ApprovalExpired, PayloadChanged) as late:
             return _too_late(desk, request, visitor, approval, typed=typed, late=late)
         except (DecisionInvalid, NotAllowed) as refused:
             status = 403 if isinstance(refused, NotAllowed) else 422
             return _refused(desk, request, visitor, approval, typed=typed, refused=refused, status=status)
         return RedirectResponse(f"/approvals/{approval.id}", status_code=303)
-
-
-def record(desk: Desk, approval: Approval, decision: dict[str, Any], visitor: Visitor) -> None:
-    """
-    Record the visitor's decision; errors as `Approvals.decide`.
-
-    A run that is a dead letter is no error: the decision stands, and is read when somebody redrives the run.
-    """
-    run = desk.journal.runs.find(approval.thread_id)
-    if run is None or run.graph != desk.graph.name or approval.interrupt_id:
-        desk.journal.approvals.decide(approval.id, decision, principal=visitor.person)
-        return
-    named: Command[Any] = Command(resume={"approval": approval.id, **decision})
-    with suppress(RunDead):
-        desk.graph.submit(named, thread(approval.thread_id, principal=visitor.person))
 
 
 def _read(approval: Approval, form: FormData) -> tuple[Typed, dict[str, Any]]:
@@ -97,6 +80,9 @@ def _too_late(
 ) -> Response:
     """Show what became of the approval meanwhile, and that this answer was not recorded."""
     current = desk.journal.approvals.get(approval.id)
+    if current.decided_by == visitor.name and (current.decision or {}).get("type") == typed.kind:
+        # Their own answer, sent twice: a double click, or a browser that heard no answer to the first.
+        return RedirectResponse(f"/approvals/{approval.id}", status_code=303)
     if isinstance(late, PayloadChanged) and current.state == "pending":
         told = Typed(typed.kind, typed.reason, "This page showed something else. Look at it again.", (), "")
         return answer(desk, request, visitor, current, typed=told, status=409)

@@ -151,4 +151,12 @@ def why_not(approval: Approval, visitor: Visitor, submitted_by: set[str]) -> str
         return "You submitted this yourself, so somebody else decides."
     if approval.approvers is not None and not person.is_among(approval.approvers):
         return f"This waits for {words.approvers(approval.approvers)}."
-    return ""
+    return _beyond(approval, person.limit)
+
+
+def _beyond(approval: Approval, limit: int | None) -> str:
+    """Say that an amount is above somebody's limit; a reject has none, but whoever may not allow it is not asked."""
+    if limit is None or (approval.amount is not None and approval.amount <= limit):
+        return ""
+    most = words.money(limit, words.currency_of(approval.payload))
+    return f"You may approve up to {most}, and this is {words.amount_of(approval) or 'without an amount'}."

@@ -33,8 +33,9 @@ Kind = Literal["fixed", "money", "integer", "number", "boolean", "choice", "text
 OF_TYPE: Mapping[type, Kind] = {bool: "boolean", int: "integer", float: "number", str: "text"}
 """How a value is entered by what it is; anything else as JSON."""
 PREFIX = "field."
-GROUPED = re.compile(r"-?\d{1,3}(,\d{3})*(\.\d+)?")
-PLAIN = re.compile(r"-?\d+(\.\d+)?")
+GROUPED = re.compile(r"-?\d{1,3}(,\d{3})*(\.\d+)?", re.ASCII)
+PLAIN = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+WHOLE = re.compile(r"-?\d{1,16}", re.ASCII)
 LONG_TEXT = 80
 LARGEST = 2**53 - 1
 
@@ -170,7 +171,7 @@ def _hint(kind: Kind, schema: Mapping[str, Any], currency: str) -> str:
 
 def _value(field: Field, typed: str) -> Any:
     readers: dict[Kind, Callable[[], Any]] = {
-        "money": lambda: _minor_units(typed, field.currency),
+        "money": lambda: minor_units(typed, field.currency),
         "integer": lambda: _whole(typed),
         "number": lambda: _number(typed, field.shown),
         "boolean": lambda: typed == "true",
@@ -182,8 +183,14 @@ def _value(field: Field, typed: str) -> Any:
     return readers[field.kind]()
 
 
-def _minor_units(typed: str, currency: str) -> int:
-    text = typed.strip().removeprefix(currency).strip()
+def minor_units(typed: str, currency: str) -> int:
+    """
+    Return what was typed as an amount, in minor units of the currency.
+
+    Raises:
+        NotReadable: it is no amount, or one with more decimals than the currency has.
+    """
+    text = typed.strip().removeprefix(currency).removesuffix(currency).strip()
     example = words.number(10 ** (words.decimals(currency) + 3), currency).replace(",", "")
     if not (PLAIN.fullmatch(text) or GROUPED.fullmatch(text)):
         raise NotReadable(f"Write the amount as a number, with a point before the decimals: {example}.")
@@ -199,7 +206,7 @@ def _minor_units(typed: str, currency: str) -> int:
 
 def _whole(typed: str) -> int:
     text = typed.strip().replace(",", "") if GROUPED.fullmatch(typed.strip()) else typed.strip()
-    if not re.fullmatch(r"-?\d{1,16}", text) or abs(int(text)) > LARGEST:
+    if not WHOLE.fullmatch(text) or abs(int(text)) > LARGEST:
         raise NotReadable("Write a whole number.")
     return int(text)
 

@@ -79,9 +79,10 @@ def secure(headers: MutableHeaders) -> None:
 
 
 def to_login(request: Request) -> Response:
-    """Send the visitor to the login, and from there to the page they asked for; a form is not sent again."""
-    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    further = f"?next={quote(wanted, safe='')}" if request.method == "GET" and wanted != "/" else ""
+    """Send the visitor to the login, and from there to the page they asked for; a form is not sent again, its page is shown."""
+    query = request.url.query if request.method == "GET" else ""
+    wanted = request.url.path + (f"?{query}" if query else "")
+    further = f"?next={quote(wanted, safe='')}" if wanted not in ("/", "/logout") else ""
     return RedirectResponse(f"/login{further}", status_code=303)
 
 

@@ -8,11 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from checkpointing import Approval, Journal
-from checkpointing.questions import approval_from
 
-DECIDED = """
-select * from approvals where name = :name and state = 'decided' and id <> :id order by decided_ms desc limit :limit
-"""
 LOOKED_AT = 100
 SHOWN = 5
 
@@ -27,8 +23,8 @@ class History:
         nearest: Those about the most similar amounts, the latest first.
     """
 
-    counted: tuple[tuple[str, int], ...]
-    nearest: tuple[Approval, ...]
+    counted: tuple[tuple[str, int], ...] = ()
+    nearest: tuple[Approval, ...] = ()
 
     @property
     def count(self) -> int:
@@ -37,15 +33,13 @@ class History:
 
 
 def like(journal: Journal, approval: Approval) -> History:
-    """Look at the latest decisions of the same name."""
+    """Look at the latest decisions of the same name; a graph's own `interrupt()` has none."""
     if approval.interrupt_id:
-        return History((), ())
-    with journal.store.reading() as tx:
-        rows = tx.all(DECIDED, name=approval.name, id=approval.id, limit=LOOKED_AT)
-    found = [approval_from(row) for row in rows]
-    kinds = Counter(one.decision["type"] for one in found if one.decision)
-    near = sorted(found, key=lambda one: _distance(one, approval))[:SHOWN]
-    return History(tuple(kinds.most_common()), tuple(one for one in found if one in near))
+        return History()
+    found = journal.listing.similar(approval, limit=LOOKED_AT).items
+    kinds = Counter(str(one.decision["type"]) for one in found if one.decision)
+    nearest = sorted(found, key=lambda one: _distance(one, approval))[:SHOWN]
+    return History(tuple(kinds.most_common()), tuple(one for one in found if one in nearest))
 
 
 def _distance(one: Approval, other: Approval) -> int:

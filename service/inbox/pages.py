@@ -8,7 +8,7 @@ from functools import partial
 
 from fastapi import APIRouter
 
-from service.inbox import approval, assets, deciding, login, queue
+from service.inbox import acting, approval, assets, deciding, login, operation, queue, run
 from service.inbox.desk import Desk, environment
 from service.inbox.guard import guarded
 from service.inbox.trouble import trouble
@@ -21,7 +21,7 @@ def router(app: App, doors: Doors) -> APIRouter:
     files = assets.load()
     desk = Desk(app, doors, environment(), files)
     made = APIRouter(include_in_schema=False, route_class=guarded(partial(trouble, desk)))
-    for part in (login, queue, approval, deciding):
+    for part in (login, queue, approval, deciding, operation, acting, run):
         part.add_to(made, desk)
     assets.add_to(made, files)
     return made

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from checkpointing import Approval
+from checkpointing import Approval, Run
+from checkpointing.clock import from_ms
 from checkpointing.principals import GROUP
 
 DECIMALS = {
@@ -21,6 +22,7 @@ DECIMALS = {
 }
 """How many decimals a currency has, where it is not two (ISO 4217)."""
 
+STATES = {"admitted": "ready", "running": "running", "parked": "waiting", "done": "done", "dead": "dead letter"}
 UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 LONGEST = 2_000
 """How many characters of a free text are shown at once."""
@@ -44,8 +46,8 @@ def number(amount: int, currency: str) -> str:
 
 
 def money(amount: int, currency: str) -> str:
-    """Return minor units with their currency: `EUR 1,840.00`."""
-    return f"{currency} {number(amount, currency)}".strip()
+    """Return minor units with their currency: `1,840.00 EUR`."""
+    return f"{number(amount, currency)} {currency}".strip()
 
 
 def currency_of(payload: Any) -> str:
@@ -172,3 +174,29 @@ def outcome(kind: str | None) -> str:
 def cut(text: str, longest: int = LONGEST) -> str:
     """Return *text*, cut where it is too long."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def state(run: Run) -> str:
+    """Return how a run stands, in a word or two."""
+    return "given up" if run.discarded_by else STATES[run.state]
+
+
+def at(at_ms: int) -> datetime:
+    """Return a stored instant."""
+    return from_ms(at_ms)
+
+
+def question(approval: Approval) -> str:
+    """Return how an approval stands, and who decided what."""
+    name, kind = label(approval.name), outcome(approval.decision["type"] if approval.decision else None)
+    match approval.state:
+        case "decided":
+            return f"{name}: {kind} by {approval.decided_by}"
+        case "expired":
+            return f"{name}: nobody answered in time, so it is {outcome(approval.on_expiry)}"
+        case "withdrawn":
+            return f"{name}: withdrawn by {approval.withdrawn_by}"
+        case "superseded":
+            return f"{name}: the facts changed, so it was asked anew"
+        case _:
+            return f"{name}: waits for a decision"

@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,14 +18,16 @@ import uvicorn
 from fastapi import FastAPI
 
 from checkpointing import Approval, Journal, open_journal
-from graph import thread
-from service.inbox import pages
+from checkpointing.errors import CounterfoilError
+from graph import approve, thread
+from service.http.app import make_app
 from service.settings import Settings
 from service.submission import accept, read_submission
 from service.who.doors import Doors
 from service.wiring import App, claims
 from tests.support.clock import MovingClock
 from tests.support.processes import until
+from tools.sandbox import SandboxControl
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "claims"
 
@@ -71,9 +73,31 @@ class Site:
         [found] = self.journal.approvals.pending(thread_id=thread_id)
         return found
 
+    def approve(self, thread_id: str, *, by: str = "bo") -> None:
+        """Have somebody approve what the thread waits for, and leave the run to a worker."""
+        self.app.graph.submit(approve(self.pending(thread_id)), thread(thread_id, principal=by))
+
     def go_on(self, thread_id: str) -> None:
-        """Carry a run on, as a worker would."""
-        self.app.graph.invoke(None, thread(thread_id))
+        """Carry a run on as far as it goes, as a worker would, whatever it comes to."""
+        with suppress(CounterfoilError):
+            self.app.graph.invoke(None, thread(thread_id))
+
+    def kill_one(self, claim_id: str) -> str:
+        """Let a run die: the claims system does not know its claim. Return its thread."""
+        thread_id = f"claim-{claim_id}"
+        with suppress(CounterfoilError):
+            self.app.graph.invoke({"claim_id": claim_id, "documents": []}, thread(thread_id, principal="intake"))
+        return thread_id
+
+    def doubt_one(self, claim_id: str, control: SandboxControl) -> str:
+        """Let a run come to an effect of which nobody knows whether it happened: two days go by. Return its thread."""
+        thread_id = self.submit(claim_id)
+        self.approve(thread_id)
+        control.fault("emails", "drop_before", match=claim_id, times=3)
+        self.go_on(thread_id)
+        self.clock.move(timedelta(days=2))
+        self.go_on(thread_id)
+        return thread_id
 
     def _file(self, claim_id: str, example: str, change: Callable[[dict[str, Any]], object] | None) -> Path:
         content = json.loads((EXAMPLES / example / "claim.json").read_text())
@@ -104,9 +128,7 @@ def served(folder: Path, sandbox_url: str, *, clock: MovingClock | None = None) 
         settings.url.get_secret_value(), clock=clock, lease=timedelta(seconds=30), artefacts=f"{folder}/artefacts"
     ) as journal:
         app = claims(settings, journal)
-        web = FastAPI()
-        web.include_router(pages.router(app, Doors(journal)))
-        with _listening(web) as url:
+        with _listening(make_app(app, Doors(journal))) as url:
             yield Site(url, app, clock, folder / "files")
 
 

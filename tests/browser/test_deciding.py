@@ -15,9 +15,9 @@ def test_an_adjuster_finds_reads_and_approves(site: Site, open_page: OpenPage) -
     page = open_page()
 
     log_in(page, site.token("ada", "approver"))
-    page.get_by_role("link", name=thread_id).click()
+    page.get_by_role("link", name="Claim b-approve").click()
     expect(page.get_by_text("acct_claimant0042").first).to_be_visible()
-    page.get_by_role("button", name="Approve EUR 1,840.00").click()
+    page.get_by_role("button", name="Approve 1,840.00 EUR").click()
 
     expect(page.get_by_role("heading", name="You have approved this")).to_be_visible()
     decided = site.journal.approvals.get(asked.id)

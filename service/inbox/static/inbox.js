@@ -85,8 +85,27 @@
     if (queue.id === "queue" && (queue.matches(":hover") || queue.contains(document.activeElement))) event.preventDefault();
   });
   document.addEventListener("htmx:afterSwap", (event) => {
-    localTimes(event.target);
-    const told = event.target.querySelector("[data-focus]");
-    if (told) told.focus();
+    const swapped = document.getElementById(event.detail.target.id) || document.body;
+    localTimes(swapped);
+    if (swapped.id === "queue") {
+      // The line above the list is a live region: it is told only when it says something else.
+      const line = document.getElementById("queue-said");
+      if (line && line.textContent !== swapped.dataset.said) line.textContent = swapped.dataset.said;
+      return;
+    }
+    const told = swapped.querySelector("[data-focus], [aria-invalid=true], [role=alert]");
+    if (told) {
+      if (!told.matches("a, button, input, textarea, select")) told.tabIndex = -1;
+      told.focus();
+    }
   });
+
+  function trouble() {
+    const line = document.getElementById("trouble-line");
+    if (!line) return;
+    line.textContent = "The server did not answer as it should. Open the page again and see how it stands before you repeat anything.";
+    line.hidden = false;
+  }
+  document.addEventListener("htmx:sendError", (event) => { if (event.target.id !== "queue") trouble(); });
+  document.addEventListener("htmx:responseError", (event) => { if (event.detail.xhr.status >= 500) trouble(); });
 })();
