@@ -96,8 +96,24 @@ def test_a_claim_ends_as_its_story_says(
     assert [payment.amount for payment in payments] == ([expected.paid] if expected.paid else [])
     (message,) = sandbox.control.messages(claim_id)
     assert expected.says in message["text"]
+    asked = journal.approvals.of_thread(filed.thread_id)
+    assert [one.replaces for one in asked] == [None, *(one.id for one in asked)][: len(asked)]
     assert list(journal.audit.verify()) == []
     assert {effect.state for effect in journal.effects.list()} == {"settled"}
+
+
+def test_an_adjuster_is_shown_why_and_by_which_numbers(cli: Cli, filed: Callable[[], Filed], journal: Journal) -> None:
+    claim = filed()
+    cli(*claim.submit)
+    [asked] = journal.approvals.pending()
+
+    assert asked.about
+    assert asked.about["title"] == f"Claim {claim.claim_id}"
+    assert asked.about["why"] == "The payout is above 1000.00 EUR, up to which claims are paid without asking."
+    assert asked.about["facts"]["Deductible"] == "250.00 EUR"
+    assert "covered" in asked.about["said"][2]
+    assert [journal.artefacts.get(one["sha256"]) for one in asked.about["documents"]]
+    assert asked.amount == asked.payload["amount"]
 
 
 def test_every_example_has_its_expectation() -> None:
