@@ -87,7 +87,7 @@ def approvals_table(approvals: Iterable[Approval], *, now: datetime) -> Table:
         table.add_row(
             one.id,
             Text(one.thread_id, overflow="fold"),
-            Text(one.name, overflow="fold"),
+            Text("\n".join(filter(None, (one.name, words.line(words.asked_of(one))))), overflow="fold"),
             Text("\n".join(words.payload(one.payload)), overflow="fold"),
             "\n".join(one.allowed),
             _expiry(one, now),

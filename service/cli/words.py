@@ -221,7 +221,17 @@ def approval(one: Approval) -> str:
             was = f" after {kind} by {one.decided_by or 'nobody: its time was over'}" if kind else ""
             return f"{one.name}: superseded{was}, the payload changed"
         case _:
-            return f"{one.name}: waits for a decision"
+            return f"{one.name}: waits for a decision{_of_whom(one)}"
+
+
+def asked_of(one: Approval) -> str:
+    """Return who is asked: the tier, and how many of them it takes; empty where it is anybody."""
+    tier = one.at_tier.name if one.at_tier else ", ".join(one.approvers or ())
+    return f"{one.quorum} of {tier or 'them'}" if one.quorum > 1 else tier
+
+
+def _of_whom(one: Approval) -> str:
+    return f" of {asked_of(one)}" if asked_of(one) else ""
 
 
 def decided(one: Approval) -> list[str]:

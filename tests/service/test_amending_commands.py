@@ -51,6 +51,8 @@ def test_two_of_a_group_approve(cli: Cli, filed: Make) -> None:
     claim = filed()
     cli(*claim.submit, **TIERS)
     asked = approval_of(cli, claim)
+    assert "2 of adjusters" in cli("approvals", **TIERS).stdout
+    assert "payout: waits for a decision of 2 of adjusters" in cli("show", claim.thread_id, **TIERS).stdout
     first = cli("approve", asked, "--as", "ann", "--group", "adjusters", **TIERS)
     again = cli("approve", asked, "--as", "ann", "--group", "adjusters", **TIERS)
 
