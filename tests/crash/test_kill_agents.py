@@ -57,16 +57,17 @@ def run_to_the_end(url: str, folder: Path, mode: str) -> Journal:
     return journal
 
 
-def check_once(journal: Journal, folder: Path, mode: str) -> None:
-    """One payment, one decision, an answer to every call, and a whole record."""
+def check_once(journal: Journal, folder: Path, mode: str, answered: tuple[str, ...] = ("c1",)) -> None:
+    """One payment, for the first claim, one decision, an answer to every call, in this order, and a whole record."""
     run = journal.runs.get(THREAD)
     assert (run.state, run.error) == ("done", None)
-    assert len(Bank(folder / "bank").executed) == 1
+    assert [call["claim_id"] for call in Bank(folder / "bank").executed] == ["1"]
     assert {record.state for record in journal.effects.list(thread_id=THREAD)} == {"settled"}
     assert [row.state for row in journal.approvals.of_thread(THREAD)] == ["decided"]
     messages = paying_agent(journal, folder, mode).get_state(thread(THREAD)).values["messages"]
     made = [call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
-    assert [message.tool_call_id for message in messages if isinstance(message, ToolMessage)] == made == ["c1"]
+    told = tuple(message.tool_call_id for message in messages if isinstance(message, ToolMessage))
+    assert (told, len(made), set(made)) == (answered, len(answered), set(answered))
     assert list(journal.audit.verify()) == []
     journal.close()
 
@@ -83,6 +84,15 @@ def test_killed_between_a_decision_and_the_end(url: str, tmp_path: Path, mode: s
     check_once(run_to_the_end(url, tmp_path, mode), tmp_path, mode)
     # LangGraph writes a task's results in the background and may be asking the model by the time the process dies.
     assert asked(tmp_path) in ((2, 3) if "put_writes" in point else (2,))
+
+
+@pytest.mark.parametrize("point", INSIDE)
+def test_killed_between_keyed_decisions_about_two_calls_and_the_end(url: str, tmp_path: Path, point: str) -> None:
+    """What was keyed by call is recorded as the review takes it, so whoever carries on pays what was approved and not what was rejected."""
+    finish(start(one_process, url, tmp_path, "several", "submit"))
+    killed(start(one_process, url, tmp_path, "several", "approve", point))
+
+    check_once(run_to_the_end(url, tmp_path, "several"), tmp_path, "several", answered=("c2", "c1"))
 
 
 @pytest.mark.parametrize("point", SUBMITTING)

@@ -32,9 +32,16 @@ class State(DurableState, MessagesState):
 
 
 def paying_agent(journal: Journal, folder: Path, mode: Any) -> DurableGraph:
-    """Ask a model, ask a person about the payment it wants, pay, ask the model again; *mode* `inside` is per call, as a node of a graph."""
-    model = ScriptedModel(script=[calls(("c1", "pay", {"claim_id": "1", "amount": 5}))], file=folder / "asked")
-    review: Any = HumanInTheLoopMiddleware({"pay": True}, interrupt_mode="per_call" if mode == "inside" else mode)
+    """
+    Ask a model, ask a person about the payment it wants, pay, ask the model again.
+
+    *mode* is the review's, or `inside`: per call, as a node of a graph, or `several`: batched, about two payments.
+    """
+    wanted = [("c1", "pay", {"claim_id": "1", "amount": 5}), ("c2", "pay", {"claim_id": "2", "amount": 5})]
+    made = calls(*wanted[: 2 if mode == "several" else 1])
+    model = ScriptedModel(script=[made], file=folder / "asked")
+    asks: Any = {"inside": "per_call", "several": "batched"}.get(mode, mode)
+    review: Any = HumanInTheLoopMiddleware({"pay": True}, interrupt_mode=asks)
     middleware = [review, EffectTools(journal, [Bank(folder / "bank").effect()])]
     agent = create_agent(model, middleware=middleware)
     if mode != "inside":
@@ -53,7 +60,10 @@ def act(graph: DurableGraph, action: str) -> None:
         case "approve":
             [row] = graph.journal.approvals.pending(thread_id=THREAD)
             yes: Any = {"type": "approve"}
-            value = {"decisions": [yes]} if "action_requests" in row.payload else yes
+            requests = row.payload.get("action_requests", ())
+            value = {"decisions": [yes]} if requests else yes
+            if len(requests) > 1:
+                value = {"decisions": {"c2": {"type": "reject"}, "c1": yes}}
             graph.invoke(Command(resume={row.interrupt_id: value}), thread(THREAD, principal="adjuster-17"))
         case "resume":
             graph.invoke(None, thread(THREAD))
