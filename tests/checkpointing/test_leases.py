@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from checkpointing import Journal, Lease
+from checkpointing import Journal, Lease, leases
 from checkpointing.admissions import Admission
 from checkpointing.effects import Claim, Request
 from checkpointing.errors import EffectConflict, LeaseLost, RunBusy, StoreUnreachable
@@ -68,6 +68,23 @@ def test_who_lost_the_lease_cannot_give_it_back(journal: Journal, clock: MovingC
     assert journal.leases.holder(NAME) == fresh.owner
     with pytest.raises(RunBusy):
         journal.leases.take(NAME)
+
+
+def test_the_fence_alone_tells_two_holdings_apart(
+    journal: Journal, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As two copies of one machine would draw the same random part."""
+    monkeypatch.setattr(leases, "new_owner", lambda: "host:1:same")
+    stale, fresh = taken_over(journal, clock)
+    assert (stale.owner, stale.fence) == (fresh.owner, fresh.fence - 1)
+
+    with pytest.raises(LeaseLost):
+        journal.leases.renew(stale)
+    journal.leases.give_back(stale)
+    with pytest.raises(LeaseLost), journal.store.transaction("test") as tx:
+        check_fence(tx, stale)
+
+    assert journal.leases.holder(NAME) == fresh.owner
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ ONE_WRITER = (
         LEASES,
         "fence = leases.fence + 1",
         "fence = leases.fence",
-        (SAVERS_TESTS + "test_who_lost_the_lease_writes_nothing",),
+        (LEASES_TESTS + "test_the_fence_alone_tells_two_holdings_apart",),
         "Two holdings look alike.",
     ),
     Mutation(
@@ -127,7 +127,7 @@ ONE_WRITER = (
         LEASES,
         "set owner = null where name = :name and fence = :fence",
         "set owner = null where name = :name",
-        (LEASES_TESTS + "test_who_lost_the_lease_cannot_give_it_back",),
+        (LEASES_TESTS + "test_the_fence_alone_tells_two_holdings_apart",),
         "A stale worker opens its successor's thread to a third.",
     ),
     Mutation(
