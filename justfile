@@ -66,6 +66,10 @@ scale *arguments:
 parked *arguments:
     uv run python -m benchmarks.parked {{ arguments }}
 
+# Two hundred approvers over ten thousand approvals that wait; Postgres.
+inbox *arguments:
+    uv run python -m benchmarks.inbox {{ arguments }}
+
 # The whole story, on both engines.
 demo:
     uv run counterfoil demo

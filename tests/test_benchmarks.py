@@ -32,3 +32,12 @@ def test_the_cost_of_parked_runs_is_measured(postgres_server: str) -> None:
 
     assert [row["what"] for row in found["beside"]] == ["10 parked", "20 parked", "and 20 jobs"]
     assert all(row["memory_kb"] > 0 and row["wake_ms"] > 0 for row in found["beside"])
+
+
+def test_what_approvers_wait_for_is_measured_and_no_decision_is_lost(postgres_server: str) -> None:
+    options = ("--approvers", "8", "--waiting", "60", "--servers", "1", "--seconds", "3", "--pauses", "1")
+    found = measured("inbox", *options, "--postgres", postgres_server)
+
+    [one], said = found["rounds"], found["decisions"]
+    assert 0 < said["told"] == said["recorded"]
+    assert one["p95_of_all"] > 0
