@@ -17,6 +17,7 @@ from checkpointing.clock import to_ms
 from checkpointing.covering import audit, withdraw_pending
 from checkpointing.dispatch import WOKEN, enqueue
 from checkpointing.errors import InputRefused, Refused, RunDiscarded
+from checkpointing.notices import note
 from checkpointing.principals import named
 from checkpointing.store import Store
 from checkpointing.text import storable
@@ -80,6 +81,7 @@ def discard(store: Store, thread_id: str, *, principal: str, reason: str) -> Run
         if run.discarded_at is None:
             raise _refused(run, "discarded")
         for one in withdrawn:
+            note(tx, one, "approval.withdraw", by=principal)
             audit(tx, one, "approval.withdraw", actor=principal, reason=why)
         if row:
             append(tx, thread_id, "run.discard", actor=principal, subject=thread_id, reason=why)

@@ -7,7 +7,6 @@ Wrong settings are one line that names the variable and never its value: a URL m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
@@ -15,37 +14,25 @@ from urllib.parse import urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from checkpointing.budget import LARGEST, Caps
 from checkpointing.errors import Refused
 from service.approval_settings import ApprovalSettings
-from service.notices.routes import MAILED, read_addresses, read_endpoints, read_events
+from service.notice_settings import NoticeSettings
 from service.people_settings import PeopleSettings
 from service.setting_names import PREFIX, unknown_names
-from tools.mail import check_sender, mail_server
 
 SCHEMA_NAME = re.compile("[a-z_][a-z0-9_]{0,62}")
 TOKEN_DIGEST = re.compile("[0-9a-f]{64}")
-
-
-READ: dict[str, Callable[[str], object]] = {
-    "webhooks": read_endpoints,
-    "smtp_url": mail_server,
-    "notice_to": read_addresses,
-    "notice_sender": check_sender,
-    "webhook_events": read_events,
-    "notice_events": read_events,
-}
-"""What reads a setting of notices, and refuses it."""
 
 
 class SettingsInvalid(Refused, ValueError):
     """A setting cannot be used; the message names the variable and what is wanted."""
 
 
-class Settings(ApprovalSettings, PeopleSettings):
+class Settings(ApprovalSettings, PeopleSettings, NoticeSettings):
     """
     Where everything is, and who may come in. Secrets are never printed.
 
@@ -58,13 +45,6 @@ class Settings(ApprovalSettings, PeopleSettings):
         cap_supersteps, cap_money, cap_tokens, cap_days: The most a claim may take; empty for no cap. Money in minor units.
         stripe_url, mail_url, claims_url: The systems outside; by default those of a sandbox on this machine.
         agent_server_tokens: Who may use the claims graph on an Agent Server: `name:sha256` of each one's bearer token, with commas between.
-        base_url: Where the pages are, as people reach them; links in notices begin with it.
-        webhooks: Endpoints that are told what happens to approvals: URLs with commas between, each with its secrets behind it.
-        webhook_events: What they are told of; empty for everything.
-        smtp_url: The mail server for notices to approvers.
-        notice_sender: Who writes them.
-        notice_to: Who has which address: `name=address`, `group:NAME=address`, or an address alone for everybody else.
-        notice_events: What is mailed.
         model: A chat model's name as LangChain's `init_chat_model` takes it; without one the embedded assessor works.
     """
 
@@ -91,13 +71,6 @@ class Settings(ApprovalSettings, PeopleSettings):
     timeout_seconds: float = Field(default=10, gt=0, allow_inf_nan=False)
     model: str | None = None
     agent_server_tokens: SecretStr = SecretStr("")
-    base_url: str | None = None
-    webhooks: SecretStr = SecretStr("")
-    webhook_events: str = ""
-    smtp_url: SecretStr = SecretStr("")
-    notice_sender: str = ""
-    notice_to: str = ""
-    notice_events: str = ",".join(MAILED)
 
     @field_validator("url")
     @classmethod
@@ -166,27 +139,6 @@ class Settings(ApprovalSettings, PeopleSettings):
         if not usable:
             raise ValueError("not a URL that can be called; as in http://127.0.0.1:8042")
         return url
-
-    @field_validator("webhooks", "smtp_url", "notice_to", "notice_sender", "webhook_events", "notice_events")
-    @classmethod
-    def _of_notices(cls, given: SecretStr | str, field: ValidationInfo) -> SecretStr | str:
-        """Refuse what notices cannot be sent with; none of it is repeated."""
-        if text := given.get_secret_value() if isinstance(given, SecretStr) else given:
-            READ[str(field.field_name)](text)
-        return given
-
-    @model_validator(mode="after")
-    def _whole_mail(self) -> Self:
-        """Refuse half of what notices by mail take."""
-        given = {
-            "SMTP_URL": self.smtp_url.get_secret_value(),
-            "NOTICE_SENDER": self.notice_sender,
-            "NOTICE_TO": self.notice_to,
-        }
-        missing = [name for name, value in {**given, "BASE_URL": self.base_url}.items() if not value]
-        if any(given.values()) and missing:
-            raise ValueError(f"notices by mail take {', '.join(f'{PREFIX}{name}' for name in missing)} too")
-        return self
 
     @field_validator("agent_server_tokens")
     @classmethod

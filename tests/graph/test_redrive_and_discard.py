@@ -180,6 +180,7 @@ def test_nobody_is_asked_any_more(journal: Journal) -> None:
 
     journal.runs.discard(ID, principal=OPERATOR, reason="paid by cheque")
     assert journal.approvals.pending() == []
+    assert [one.event for one in journal.notices.noted()].count("approval.withdraw") == len(left)
     for one in left:
         found = journal.approvals.get(one.id)
         assert (found.state, found.withdrawn_by, found.withdrawn_why) == ("withdrawn", OPERATOR, "paid by cheque")
