@@ -4,6 +4,8 @@ The app: the API under `/api/v1`, how the server stands, and the pages where peo
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -12,6 +14,7 @@ from starlette.responses import Response
 from checkpointing.errors import CounterfoilError
 from service.http import approvals, claims, dead_letters, effects, events, runs, standing
 from service.http.around import Around
+from service.http.bodies import Bounded
 from service.http.callers import Caller
 from service.http.problems import MEDIA_TYPE, Problem, problem_of, problem_of_fields, problem_of_status
 from service.http.segments import Segments
@@ -22,7 +25,8 @@ from service.wiring import App
 from service.worker.draining import Draining
 
 V1 = "/api/v1"
-LARGEST_BODY_BYTES = 2**20
+LARGER = {f"{V1}/claims": 16 * 2**20}
+"""Where a body may be longer than elsewhere: a claim brings its documents."""
 DESCRIPTION = """
 Durable agents whose side effects happen once: claims are submitted, run by workers, and decided by people.
 
@@ -59,8 +63,7 @@ def make_app(app: App, doors: Doors, *, draining: Draining | None = None) -> Fas
         docs_url=None,  # its pages would load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
-        max_body_size=LARGEST_BODY_BYTES,
-        responses={"default": {"model": Problem, "description": "A problem.", "content": {MEDIA_TYPE: {}}}},
+        responses={"default": {"model": Problem, "description": "A problem."}},
     )
     made.state.app, made.state.doors = app, doors
     made.state.draining = draining or Draining()
@@ -72,9 +75,38 @@ def make_app(app: App, doors: Doors, *, draining: Draining | None = None) -> Fas
     made.include_router(standing.router)
     made.include_router(pages.router(app, doors))
     _add_problems(made)
+    _describe(made)
     made.add_middleware(Segments)
+    made.add_middleware(Bounded, larger=LARGER)
     made.add_middleware(Around)
     return made
+
+
+def _describe(made: FastAPI) -> None:
+    """Have the document say what FastAPI does not know of this API."""
+    generated = made.openapi
+
+    def openapi() -> dict[str, Any]:
+        if made.openapi_schema is None:
+            document = generated()
+            for operations in document["paths"].values():
+                for operation in operations.values():
+                    operation["responses"].pop("422", None)  # FastAPI's own form of it; ours is the default's
+                    told = operation["responses"]["default"]["content"]
+                    told[MEDIA_TYPE] = told.pop("application/json", told.get(MEDIA_TYPE))
+                    for parameter in operation.get("parameters", ()):
+                        _without_null(parameter)
+        return generated()
+
+    made.openapi = openapi  # type: ignore[method-assign]  # how FastAPI has it: https://fastapi.tiangolo.com/how-to/extending-openapi/
+
+
+def _without_null(parameter: dict[str, Any]) -> None:
+    """Say of a parameter that may be left out only that: in a query or a header there is no null."""
+    schema = parameter["schema"]
+    if kinds := [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]:
+        [kind] = kinds
+        parameter["schema"] = {**{key: value for key, value in schema.items() if key != "anyOf"}, **kind}
 
 
 def _add_problems(made: FastAPI) -> None:

@@ -23,6 +23,7 @@ log = structlog.get_logger("counterfoil.http")
 REQUEST_ID = "x-request-id"
 QUIET = ("/healthz", "/readyz", "/metrics")
 """What is asked again and again, and logged only where it fails."""
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -94,7 +95,7 @@ def _log(scope: Scope, request_id: str, status: int, seconds: float) -> None:
     say(
         "request",
         request=request_id,
-        method=scope["method"] if scope["method"].isalpha() else "?",
+        method=scope["method"] if scope["method"] in METHODS else "?",
         route=route,
         status=status,
         ms=round(seconds * 1000),

@@ -22,6 +22,9 @@ from service.http.segments import whole
 
 LARGEST = 2**53 - 1
 """The largest number that every reader of JSON reads alike."""
+ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+STORABLE = r"^[^\x00]*$"
+"""What a database does not take is U+0000."""
 SHOWN = 40
 """How much of a field's name is repeated to whoever sent it, in characters."""
 MOST = 200
@@ -58,6 +61,10 @@ class HeaderInvalid(Refused, ValueError):
     """A header that is needed is missing, or one cannot be read."""
 
 
+class QueryUnknown(Refused, ValueError):
+    """The query has a name that is not known here."""
+
+
 class ThreadTaken(Refused):
     """The thread has a run that somebody else submitted."""
 
@@ -69,11 +76,17 @@ def plain(text: str) -> str:
     return text
 
 
-def text(value: str) -> str:
-    """Return *value*, which may have several lines, and nothing that a database does not take."""
-    if "\0" in value:
-        raise ValueError("text without U+0000")
-    return value
+def named(segment: str) -> str:
+    """
+    Return what a segment of the path names.
+
+    Raises:
+        NotThere: nothing can be called that.
+    """
+    name = whole(segment)
+    if not is_plain(name):
+        raise NotThere("nothing is called that: a name is one line of text")
+    return name
 
 
 def pure_json(value: Any) -> Any:
@@ -87,9 +100,8 @@ def pure_json(value: Any) -> Any:
     return value
 
 
-Line = Annotated[str, AfterValidator(plain)]
-Name = Annotated[Line, Field(min_length=1, max_length=255)]
-Text = Annotated[str, AfterValidator(text), Field(max_length=10_000)]
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=ONE_LINE), AfterValidator(plain)]
+Text = Annotated[str, Field(max_length=10_000, pattern=STORABLE)]
 Json = Annotated[Any, AfterValidator(pure_json)]
 Amount = Annotated[int, Field(ge=0, le=LARGEST)]
 
@@ -100,25 +112,26 @@ ThreadId = Annotated[
         max_length=LONGEST_THREAD_ID,
         examples=["claim-0042"],
     ),
-    AfterValidator(whole),
-    AfterValidator(plain),
+    AfterValidator(named),
 ]
 ApprovalId = Annotated[
     str,
     Path(description="The approval's id.", max_length=255, examples=["apr_74071e3af07eb10a318c"]),
-    AfterValidator(whole),
-    AfterValidator(plain),
+    AfterValidator(named),
 ]
 EffectKey = Annotated[
     str,
     Path(description="The effect's key as it was sent to the receiver.", max_length=255),
-    AfterValidator(whole),
-    AfterValidator(plain),
+    AfterValidator(named),
 ]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="How many at most.")]
 Cursor = Annotated[
     str | None,
-    Query(max_length=1000, description="`next` of the page before; the other parameters are to be the same as then."),
+    Query(
+        max_length=1000,
+        pattern="^[A-Za-z0-9_-]*$",
+        description="`next` of the page before; the other parameters are to be the same as then.",
+    ),
 ]
 
 

@@ -15,7 +15,7 @@ from fastapi.security.http import HTTPAuthorizationCredentials
 from checkpointing import Approval, Run
 from checkpointing.errors import UnknownApproval, UnknownThread
 from checkpointing.listing import EVERYTHING
-from service.http.asks import RightsMissing
+from service.http.asks import SHOWN, QueryUnknown, RightsMissing
 from service.http.rights import RIGHTS, sight_of
 from service.who import Role, Visitor
 from service.who.doors import Doors
@@ -49,6 +49,7 @@ def caller(
     Raises:
         NotAuthenticated: nobody, or what was shown does not hold.
         RightsMissing: none of their roles opens this.
+        QueryUnknown: the query has a name that is not known here.
         StoreUnreachable: the journal is away; nobody knows.
     """
     doors: Doors = request.app.state.doors
@@ -59,6 +60,7 @@ def caller(
     check_may(visitor, *RIGHTS.get(f"{request.method} {request.scope['route'].path}", ()))
     if request.method not in SAFE and request.headers.get("sec-fetch-site") in FOREIGN:
         raise RightsMissing("a page of another site may not change anything here")
+    _check_query(request)
     return visitor
 
 
@@ -110,3 +112,11 @@ def seen_approval(app: App, visitor: Visitor, approval_id: str) -> Approval:
     if run is None or run.submitted_by != visitor.name:
         raise unseen
     return approval
+
+
+def _check_query(request: Request) -> None:
+    """Refuse what would be overlooked: whoever misspells a filter takes the list for another than it is."""
+    known = {field.alias for field in request.scope["route"].dependant.query_params}
+    if unknown := sorted(request.query_params.keys() - known):
+        knows = f"it knows {', '.join(sorted(known))}" if known else "it knows none"
+        raise QueryUnknown(f"this takes no query parameter {unknown[0][:SHOWN]!r}; {knows}")

@@ -39,8 +39,6 @@ from tools.claim_file import ClaimFile
 from tools.claim_models import Claim, ClaimFileInvalid, Document, Filing, Policy, Record
 
 router = APIRouter(tags=["submissions"])
-LARGEST_CLAIM_BYTES = 16 * 2**20
-"""Documents come inside the request, so it may be larger than others."""
 NOWHERE = Path()
 VALUE_ERROR = "Value error, "
 
@@ -93,7 +91,7 @@ class InputBody(Body):
     input: dict[str, Json] = Field(description="What the graph takes: for claims `claim_id` and `documents`.")
 
 
-@router.post("/claims", status_code=202, response_model=RunShown, max_body_size=LARGEST_CLAIM_BYTES)
+@router.post("/claims", status_code=202, response_model=RunShown)
 def submit_claim(app: Within, visitor: Caller, once: UnderKey, body: ClaimBody) -> Response:
     """
     Submit a claim: it is checked whole, filed at the claims system, its documents are stored, and a worker runs it.

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request
-from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from checkpointing import Entry, Journal, Run
 from checkpointing.clock import from_ms
@@ -45,10 +45,27 @@ AT_ONCE = 100
 RESTS = ("parked", "done", "dead")
 RETRY_MS = 2000
 
+EVENT = {
+    "type": "object",
+    "description": "One event of the stream.",
+    "properties": {
+        "event": {"type": "string", "description": "`rest`, or what happened, as the audit names it."},
+        "id": {"type": "string", "description": "Its place in the audit."},
+        "data": {"type": "string", "description": "JSON."},
+        "retry": {"type": "integer"},
+    },
+}
+
 LastEventId = Annotated[
     int | None,
     Header(alias="Last-Event-ID", ge=0, le=LAST, description="The last id that you have; what came after it is sent."),
 ]
+
+
+class EventStream(StreamingResponse):
+    """Events as they come; not FastAPI's own class, which calls the endpoint for a generator and so cannot answer 204."""
+
+    media_type = "text/event-stream"
 
 
 class TooManyStreams(TryAgain):
@@ -87,8 +104,11 @@ def watched(app: Within, visitor: Caller, thread_id: ThreadId) -> Run:
 
 @router.get(
     "/runs/{thread_id}/events",
-    response_class=EventSourceResponse,
-    responses={204: {"description": "The run rests, and nothing happened since `Last-Event-ID`."}},
+    response_class=EventStream,
+    responses={
+        200: {"content": {EventStream.media_type: {"schema": EVENT}}, "description": "What happened, as it happens."},
+        204: {"description": "The run rests, and nothing happened since `Last-Event-ID`."},
+    },
 )
 async def watch(
     request: Request, app: Within, run: Annotated[Run, Depends(watched)], last_event_id: LastEventId = None
@@ -107,7 +127,7 @@ async def watch(
             f"this server has {MOST_STREAMS} streams already; ask again later, or look at the run itself"
         )
     told = _told(app.journal, run.thread_id, last_event_id or 0, request.app.state.draining)
-    return EventSourceResponse(_counted(streams, told), headers={"x-accel-buffering": "no"})
+    return EventStream(_counted(streams, told), headers={"x-accel-buffering": "no"})
 
 
 async def _counted(streams: Streams, told: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

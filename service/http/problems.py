@@ -22,8 +22,17 @@ from checkpointing import errors
 from checkpointing.errors import AlreadyDecided, CounterfoilError
 from checkpointing.idempotency import KeyBusy, KeyReused
 from service import submission
-from service.http.asks import SHOWN, AskedAnew, CursorInvalid, HeaderInvalid, NotThere, RightsMissing, ThreadTaken
-from service.who.refusals import NotAuthenticated
+from service.http.asks import (
+    SHOWN,
+    AskedAnew,
+    CursorInvalid,
+    HeaderInvalid,
+    NotThere,
+    QueryUnknown,
+    RightsMissing,
+    ThreadTaken,
+)
+from service.who.refusals import NotAuthenticated, TooManyLogins
 from tools.claim_models import ClaimFileInvalid
 
 MEDIA_TYPE = "application/problem+json"
@@ -57,17 +66,22 @@ AWAY = Kind(
     "Nothing is certain of what the request was to change; ask again.",
 )
 FAULT = Kind(500, "fault", "A fault of this server", "It is in the server's log under the request's id.")
+INVALID = Kind(422, "request-invalid", "The request does not have the form that is wanted")
+INVALID_HEADER = Kind(400, "header-invalid", "A header is missing or malformed")
 KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (NotAuthenticated, Kind(401, "not-authenticated", "Nobody is let in by this")),
+    (TooManyLogins, Kind(429, "too-many-logins", "Too many failed logins")),
     (RightsMissing, Kind(403, "role-missing", "Your roles do not allow that")),
     (errors.NotAllowed, Kind(403, "not-allowed", "You may not do that")),
     (NotThere, Kind(404, "not-found", "There is no such thing")),
     (errors.UnknownThread, Kind(404, "unknown-run", "There is no such run")),
     (errors.UnknownApproval, Kind(404, "unknown-approval", "There is no such approval")),
     (errors.UnknownEffect, Kind(404, "unknown-effect", "There is no such effect")),
+    (errors.UnknownToken, Kind(404, "unknown-token", "There is no such token")),
     (errors.UnknownArtefact, Kind(404, "unknown-artefact", "There is no such document")),
     (CursorInvalid, Kind(400, "cursor-invalid", "This is no cursor of this list")),
-    (HeaderInvalid, Kind(400, "header-invalid", "A header is missing or malformed")),
+    (QueryUnknown, Kind(422, "query-unknown", "A query parameter is not known")),
+    (HeaderInvalid, INVALID_HEADER),
     (KeyReused, Kind(422, "key-reused", "The idempotency key was used for another request")),
     (KeyBusy, Kind(409, "key-busy", "The request under this idempotency key is still being answered")),
     (AlreadyDecided, Kind(409, "already-decided", "Somebody was faster")),
@@ -156,7 +170,7 @@ def problem_of(error: CounterfoilError) -> Told:
     """Return what a client is told of *error*."""
     kind = next((kind for of, kind in KINDS if isinstance(error, of)), FAULT)
     detail = kind.detail or storable_words(error)
-    return Told(kind, detail, _more(error), {"www-authenticate": "Bearer"} if kind.status == 401 else {})
+    return Told(kind, detail, _more(error), _headers(error))
 
 
 def problem_of_status(status: int, detail: object = None, headers: Mapping[str, str] | None = None) -> Told:
@@ -172,7 +186,7 @@ def problem_of_fields(error: RequestValidationError) -> Told:
         {"at": [part if isinstance(part, int) else str(part)[:SHOWN] for part in one["loc"]], "wanted": one["msg"]}
         for one in error.errors()
     ]
-    kind = Kind(422, "request-invalid", "The request does not have the form that is wanted")
+    kind = INVALID_HEADER if any(one["at"][0] == "header" for one in found) else INVALID
     first = f"{'.'.join(map(str, found[0]['at']))}: {found[0]['wanted']}" if found else None
     return Told(kind, first, {"errors": found})
 
@@ -191,5 +205,15 @@ def _more(error: CounterfoilError) -> dict[str, Any]:
             return {"approval": error.approval}
         case errors.EffectInDoubt():
             return {"effect": error.key}
+        case _:
+            return {}
+
+
+def _headers(error: CounterfoilError) -> dict[str, str]:
+    match error:
+        case NotAuthenticated():
+            return {"www-authenticate": "Bearer"}
+        case TooManyLogins():
+            return {"retry-after": str(error.wait_s)}
         case _:
             return {}

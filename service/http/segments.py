@@ -15,7 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 API = "/api/"
 """Where ids stand in the path; pages have their own rules."""
 INSIDE = "\x1f"
-"""Stands for a slash inside a segment; a client's own becomes U+FFFD, which it may not mean either."""
+"""Stands for a slash inside a segment."""
+NOTHING = "\x1e"
+"""Stands for a segment that no id can be: it has a character that stands for something here, or is no UTF-8."""
 
 
 class Segments:
@@ -40,4 +42,8 @@ def whole(segment: str) -> str:
 
 
 def _inside(segment: str) -> str:
-    return unquote(segment, errors="replace").replace(INSIDE, "\ufffd").replace("/", INSIDE)
+    try:
+        decoded = unquote(segment, errors="strict")
+    except UnicodeDecodeError:
+        return NOTHING
+    return NOTHING if INSIDE in decoded else decoded.replace("/", INSIDE)

@@ -17,6 +17,13 @@ from service.worker.advancing import advance
 from service.worker.draining import Draining
 
 V1 = "/api/v1"
+ROOTS = ("/healthz", "/readyz", "/metrics")
+
+
+def full(operation: str) -> str:
+    """Return a line of the table of rights with the whole path."""
+    method, _, path = operation.partition(" ")
+    return f"{method} {path if path in ROOTS else V1 + path}"
 
 
 def make_desk(settings: Settings, journal: Journal, graph: DurableGraph) -> Desk:
