@@ -26,6 +26,7 @@ from service.cli import (
     reconcile,
     runs,
     sandbox,
+    serve,
     token,
     worker,
 )
@@ -76,6 +77,7 @@ def command_line() -> typer.Typer:
         (dead.redrive, "redrive", RUNS),
         (dead.discard, "discard", RUNS),
         (worker.worker, "worker", RUNS),
+        (serve.serve_command, "serve", RUNS),
         (queue.queue_command, "queue", RUNS),
         (decisions.approvals, "approvals", DECISIONS),
         (decisions.approve, "approve", DECISIONS),

@@ -66,12 +66,12 @@ def worker(
         log.info("worker_started", journal=settings.place, graphs=[one.name for one in mine], concurrency=concurrency)
         work(mine, concurrency=concurrency, draining=draining, notices=notices_of(settings, journal))
         log.info("worker_ended")
-    _leave()
+    leave()
 
 
-def _leave() -> None:
-    """End the process although a run has left a thread behind, which Python would wait for: a drain is bounded."""
+def leave(code: int = 0) -> None:
+    """End the process, with this exit code, if a run has left a thread behind, which Python would wait for: a drain is bounded."""
     if left := [one.name for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]:
         log.warning("threads_left", names=left)
         sys.stderr.flush()
-        os._exit(0)
+        os._exit(code)
