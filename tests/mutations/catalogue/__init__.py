@@ -15,6 +15,7 @@ from tests.mutations.catalogue.one_decision import ONE_DECISION
 from tests.mutations.catalogue.one_effect import ONE_EFFECT
 from tests.mutations.catalogue.one_run import ONE_RUN
 from tests.mutations.catalogue.one_writer import ONE_WRITER
+from tests.mutations.catalogue.over_http import OVER_HTTP
 from tests.mutations.catalogue.restored_journals import RESTORED_JOURNALS
 from tests.mutations.catalogue.several_people import SEVERAL_PEOPLE
 from tests.mutations.catalogue.the_database import THE_DATABASE
@@ -39,4 +40,5 @@ MUTATIONS = (
     *SEVERAL_PEOPLE,
     *WHO_COMES_IN,
     *TELLING,
+    *OVER_HTTP,
 )
