@@ -15,7 +15,8 @@ from starlette.responses import Response
 from checkpointing import Approval, Run
 from checkpointing.voting import Vote, needed
 from service.http.callers import seen_approval
-from service.inbox import differences, documents, forms, history, words
+from service.inbox import calls, differences, documents, forms, history, words
+from service.inbox.calls import Call
 from service.inbox.desk import Desk, why_not
 from service.inbox.differences import Difference
 from service.inbox.documents import Document
@@ -35,6 +36,8 @@ class Typed:
         trouble: Why it was not taken, for whoever gave it.
         fields: The edit form as it was filled in.
         shown_hash: The hash of the payload that was looked at.
+        calls: The tool calls with what was typed about each.
+        answer: A free answer, sent as text or as JSON.
     """
 
     kind: str = ""
@@ -42,6 +45,9 @@ class Typed:
     trouble: str = ""
     fields: Sequence[Field] = ()
     shown_hash: str = ""
+    calls: Sequence[Call] = ()
+    answer: str = ""
+    answer_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ class Shown:
         newest: The approval that took its place, where one did.
         is_over: Its time is over, and nobody has applied that yet.
         votes: What was said with the tier that is asked now.
-        following: What waits for the visitor next.
+        following: What waits for the visitor next, once this does not.
         acts: What else they may do about it, by name, and what its link says.
     """
 
@@ -82,6 +88,7 @@ class Shown:
     submitted_by: Sequence[str]
     barred: str
     fields: Sequence[Field]
+    calls: Sequence[Call]
     edited: Sequence[Difference]
     newest: Approval | None
     is_over: bool
@@ -135,6 +142,7 @@ def show(desk: Desk, approval: Approval, visitor: Visitor, typed: Typed) -> Show
     about: dict[str, Any] = approval.about or {}
     submitted_by = desk.submitters(approval.thread_id)
     is_over = approval.expires_at is not None and approval.expires_at <= desk.now() and approval.state == "pending"
+    is_settled = is_over or approval.state != "pending"
     said, given = about.get("said"), about.get("facts")
     why = about.get("why")
     decision = approval.decision or {}
@@ -153,13 +161,14 @@ def show(desk: Desk, approval: Approval, visitor: Visitor, typed: Typed) -> Show
         submitted_by=sorted(submitted_by),
         barred=why_not(approval, visitor, submitted_by),
         fields=typed.fields or forms.fields(approval),
+        calls=typed.calls or calls.calls_of(approval),
         edited=differences.between(approval.payload, decision["payload"], amount_in=approval.amount_in)
         if decision.get("type") == "edit"
         else (),
         newest=_newest(desk, approval),
         is_over=is_over,
         votes=[vote for vote in desk.journal.approvals.votes(approval.id) if vote.tier == approval.tier],
-        following=next_for(desk, visitor, but=approval.id) if visitor.may("approver") else None,
+        following=next_for(desk, visitor, but=approval.id) if is_settled and visitor.may("approver") else None,
         acts=_acts(approval, visitor, submitted_by),
         typed=typed,
     )

@@ -7,6 +7,7 @@ the others who that was. A page that has gone stale decides nothing: its form sa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -25,12 +26,13 @@ from checkpointing.errors import (
 )
 from service.http.approvals import take_decision
 from service.http.callers import seen_approval
-from service.inbox import forms
+from service.inbox import calls, forms
 from service.inbox.approval import Typed, answer
 from service.inbox.desk import Desk, Form, text
 from service.who.visitor import Visitor
 
 REASON_MISSING = "Say why: the reason is recorded, and may be told to whoever asked."
+NOTHING_CHANGED = "Nothing was changed. Change something, or approve it as it is."
 LONGEST_REASON = 2_000
 
 
@@ -58,21 +60,25 @@ def add_to(router: APIRouter, desk: Desk) -> None:
 def _read(approval: Approval, form: FormData) -> tuple[Typed, dict[str, Any]]:
     """Return what was typed, with what is wrong with it, and the decision that it makes."""
     kind, reason = text(form, "type"), text(form, "reason").replace("\r\n", "\n").strip()
-    shown_hash = text(form, "payload_hash")
-    decision: dict[str, Any] = {"type": kind, "payload_hash": shown_hash}
-    fields: list[forms.Field] = []
-    trouble = ""
-    if reason:
+    typed = Typed(kind, reason, shown_hash=text(form, "payload_hash"))
+    decision: dict[str, Any] = {"type": kind, "payload_hash": typed.shown_hash}
+    if reason and kind != "respond":
         decision["reason"] = reason
-    if kind == "edit":
-        decision["payload"], fields = forms.read(approval, {name: text(form, name) for name in form})
-        if not any(field.error for field in fields) and decision["payload"] == approval.payload:
-            trouble = "Nothing was changed. Change something, or approve it as it is."
-    if kind == "reject" and not reason:
-        trouble = REASON_MISSING
     if len(reason) > LONGEST_REASON:
-        trouble = f"The reason is too long: at most {LONGEST_REASON} characters."
-    return Typed(kind, reason, trouble, fields, shown_hash), decision
+        return replace(typed, trouble=f"The reason is too long: at most {LONGEST_REASON} characters."), decision
+    given = {name: text(form, name) for name in form}
+    match kind:
+        case "reject" if not reason:
+            typed = replace(typed, trouble=REASON_MISSING)
+        case "edit":
+            decision["payload"], fields = forms.read(approval, given)
+            unchanged = not any(field.error for field in fields) and decision["payload"] == approval.payload
+            typed = replace(typed, fields=fields, trouble=NOTHING_CHANGED if unchanged else "")
+        case "respond":
+            decision["value"], found, trouble = calls.answer_to(approval, given)
+            free, sent_as = given.get("answer", ""), given.get("answer_as", "")
+            typed = replace(typed, calls=found, trouble=trouble, answer=free, answer_as=sent_as)
+    return typed, decision
 
 
 def _too_late(
@@ -84,7 +90,7 @@ def _too_late(
         # Their own answer, sent twice: a double click, or a browser that heard no answer to the first.
         return RedirectResponse(f"/approvals/{approval.id}", status_code=303)
     if isinstance(late, PayloadChanged) and current.state == "pending":
-        told = Typed(typed.kind, typed.reason, "This page showed something else. Look at it again.", (), "")
+        told = Typed(typed.kind, typed.reason, "This page showed something else. Look at it again.")
         return answer(desk, request, visitor, current, typed=told, status=409)
     return answer(desk, request, visitor, current, typed=typed, status=409)
 
@@ -99,5 +105,5 @@ def _refused(
     refused: Refused,
     status: int,
 ) -> Response:
-    told = Typed(typed.kind, typed.reason, str(refused), typed.fields, typed.shown_hash)
+    told = replace(typed, trouble=f"{str(refused).rstrip('.')}.")
     return answer(desk, request, visitor, desk.journal.approvals.get(approval.id), typed=told, status=status)

@@ -160,11 +160,13 @@ def _changed(step: StepView) -> Iterator[str]:
     """Yield what the step made of the state, a line a key; what stands in its receipts and decisions is said there."""
     currency = currency_of({**step.before, **step.update})
     for key, new in step.update.items():
-        if key not in CHANNELS and step.before.get(key) != new:
-            yield f"{words.label(key)}: {_value(key, new, currency)}"
+        said = _value(key, new, currency)
+        if said and key not in CHANNELS and step.before.get(key) != new:
+            yield f"{words.label(key)}: {said}"
 
 
 def _value(key: str, new: Any, currency: str) -> str:
+    """Return a value in a few words; empty for one that takes more."""
     match new:
         case int() if key == "payout":
             said = words.money(new, currency)
@@ -177,7 +179,7 @@ def _value(key: str, new: Any, currency: str) -> str:
         case {"status": status}:
             said = str(status)
         case dict() | list():
-            said = f"{len(new)} entries"
+            said = ""
         case _:
             said = words.value(new).replace("_", " ")
     return words.cut(said, 200)

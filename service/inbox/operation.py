@@ -6,6 +6,8 @@ The operator's page: what needs somebody, in front; then what runs and what wait
     stuck      due for a while, and nobody carries it on: its worker is gone, its time to decide is over, or there is no worker
     running    a worker has it
     waiting    parked; no process is alive for it
+
+The runs that send notices are many and tell of other runs; they are shown where they are in trouble.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from checkpointing.admissions import run_from
 from checkpointing.clock import duration_ms
 from service.cli.words import why
 from service.inbox.desk import Desk
+from service.notices.graph import NAME as NOTICES
 
 SHOWN = 50
 PATIENCE = timedelta(minutes=1)
@@ -35,11 +38,10 @@ order by runs.due_ms, runs.thread_id limit :limit
 """
 HELD = """
 select runs.*, leases.owner as holder from runs join leases on leases.name = 'thread:' || runs.thread_id
-where runs.state in ('admitted', 'running') and leases.owner is not null and leases.expires_ms > :now_ms
+where runs.state in ('admitted', 'running') and runs.graph <> :quiet and leases.owner is not null and leases.expires_ms > :now_ms
 order by runs.thread_id limit :limit
 """
-PARKED = "select * from runs where state = 'parked' order by thread_id limit :limit"
-ASKED = "select * from approvals where state = 'pending' order by expires_ms nulls last, opened_ms, id limit :limit"
+PARKED = "select * from runs where state = 'parked' and graph <> :quiet order by thread_id limit :limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,8 @@ def look(journal: Journal) -> Looked:
     with journal.store.reading() as tx:
         now_ms, limit = tx.now_ms(), SHOWN + 1
         stuck = tx.all(STUCK, until=now_ms - duration_ms(PATIENCE), now_ms=now_ms, limit=limit)
-        held = tx.all(HELD, now_ms=now_ms, limit=limit)
-        parked = [run_from(row) for row in tx.all(PARKED, limit=limit)]
+        held = tx.all(HELD, now_ms=now_ms, quiet=NOTICES, limit=limit)
+        parked = [run_from(row) for row in tx.all(PARKED, quiet=NOTICES, limit=limit)]
     asked = {
         one.thread_id: one for run in parked for one in journal.approvals.pending(thread_id=run.thread_id, limit=1)
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
@@ -93,7 +94,7 @@ def next_for(desk: Desk, visitor: Visitor, *, but: str = "") -> Row | None:
     found = desk.journal.listing.approvals(
         Asked(), limit=1, wanted=lambda one: one.approval.id != but and not _barred(one, visitor)
     )
-    return _row(desk, found.items[0], visitor) if found.items else None
+    return _row(found.items[0], visitor, desk.now()) if found.items else None
 
 
 def _queue(desk: Desk, request: Request, visitor: Visitor) -> Response:
@@ -107,7 +108,8 @@ def _queue(desk: Desk, request: Request, visitor: Visitor) -> Response:
             limit=PAGE,
             wanted=lambda one: not (chosen.mine and _barred(one, visitor)),
         )
-    rows = [_row(desk, one, visitor) for one in page.items]
+    now = desk.now()
+    rows = [_row(one, visitor, now) for one in page.items]
     return desk.page(
         request,
         "queue.html",
@@ -153,8 +155,8 @@ def _barred(found: Found, visitor: Visitor) -> str:
     return why_not(found.approval, visitor, {found.submitted_by} if found.submitted_by else set())
 
 
-def _row(desk: Desk, found: Found, visitor: Visitor) -> Row:
-    now, approval = desk.now(), found.approval
+def _row(found: Found, visitor: Visitor, now: datetime) -> Row:
+    approval = found.approval
     about = approval.about or {}
     why, said = about.get("why"), about.get("said")
     return Row(

@@ -29,6 +29,8 @@ LONGEST = 2_000
 
 KINDS = {"approve": "approved", "edit": "changed and approved", "reject": "rejected", "respond": "answered", "hand_over": "handed over"}  # fmt: skip
 """What a decision of each kind has done."""
+WANTED = {"approve": "approve it", "edit": "approve it as changed", "reject": "reject it", "respond": "answer it"}
+"""What somebody wanted whose answer was not taken."""
 
 
 def decimals(currency: str) -> int:

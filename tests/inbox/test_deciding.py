@@ -108,7 +108,7 @@ def test_whoever_is_slower_is_told_who_was_faster_and_what_they_decided(inbox: P
     assert visit.status == 409
     assert "ben was faster" in visit.said
     assert "ben has approved it just now" in visit.said
-    assert "Your answer, rejected, was not recorded. You wrote: I would not" in visit.said
+    assert "You wanted to reject it; that was not recorded. You wrote: I would not" in visit.said
     assert inbox.journal.approvals.get(asked.id).decided_by == "ben"
 
 
@@ -131,7 +131,7 @@ def test_an_answer_after_the_end_is_told_what_it_came_to(inbox: Pages, clock: Mo
     visit = inbox.visit("ada", "approver")
     visit.post(f"/approvals/{asked.id}", type="approve", payload_hash=asked.payload_hash)
     assert (visit.status, "The time is over" in visit.said) == (409, True)
-    assert "Your answer, approved, was not recorded" in visit.said
+    assert "You wanted to approve it; that was not recorded" in visit.said
 
     inbox.journal.approvals.apply_due(asked.thread_id)
     visit.get(f"/approvals/{asked.id}")

@@ -70,6 +70,19 @@ def test_the_token_of_somebody_elses_page_is_of_no_use(inbox: Pages) -> None:
     assert inbox.journal.approvals.get(asked.id).state == "pending"
 
 
+def test_the_token_of_a_session_that_is_over_is_of_no_use(inbox: Pages) -> None:
+    asked = inbox.ask()
+    visit = inbox.visit("ada", "approver")
+    old = visit.csrf
+    visit.post("/logout")
+    visit.post("/login", token=inbox.token("ada", "approver"))
+    visit.get(f"/approvals/{asked.id}")
+    assert visit.csrf != old
+    visit.post(f"/approvals/{asked.id}", csrf=old, type="approve", payload_hash=asked.payload_hash)
+
+    assert (visit.status, inbox.journal.approvals.get(asked.id).state) == (403, "pending")
+
+
 def test_an_origin_is_enough_where_a_browser_says_no_more(inbox: Pages) -> None:
     asked = inbox.ask()
     visit = inbox.visit("ada", "approver")

@@ -84,6 +84,13 @@
     const queue = event.target;
     if (queue.id === "queue" && (queue.matches(":hover") || queue.contains(document.activeElement))) event.preventDefault();
   });
+  // What comes in place of the queue once the session is over is the login: that page is shown whole.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target.id === "queue" && !event.detail.serverResponse.includes('id="queue"')) {
+      event.detail.shouldSwap = false;
+      location.reload();
+    }
+  });
   document.addEventListener("htmx:afterSwap", (event) => {
     const swapped = document.getElementById(event.detail.target.id) || document.body;
     localTimes(swapped);
