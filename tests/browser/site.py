@@ -61,7 +61,7 @@ class Site:
         self, claim_id: str, *, example: str = "0042", change: Callable[[dict[str, Any]], object] | None = None
     ) -> str:
         """Submit a claim of the examples under an id of its own, run it until it rests, and return its thread."""
-        file = self._file(claim_id, example, change)
+        file = self.file(claim_id, example, change)
         thread_id = f"claim-{claim_id}"
         submission = read_submission(file)
         accept(self.app, submission, thread_id)
@@ -99,7 +99,10 @@ class Site:
         self.go_on(thread_id)
         return thread_id
 
-    def _file(self, claim_id: str, example: str, change: Callable[[dict[str, Any]], object] | None) -> Path:
+    def file(
+        self, claim_id: str, example: str = "0042", change: Callable[[dict[str, Any]], object] | None = None
+    ) -> Path:
+        """Write a claim file of an example under an id of its own, and return where it is."""
         content = json.loads((EXAMPLES / example / "claim.json").read_text())
         content["claim"]["id"] = claim_id
         content["claim"]["policy_number"] = content["policy"]["number"] = f"MOT-{claim_id}"
