@@ -16,6 +16,7 @@ from tests.mutations.catalogue.one_effect import ONE_EFFECT
 from tests.mutations.catalogue.one_run import ONE_RUN
 from tests.mutations.catalogue.one_writer import ONE_WRITER
 from tests.mutations.catalogue.over_http import OVER_HTTP
+from tests.mutations.catalogue.pages import PAGES
 from tests.mutations.catalogue.restored_journals import RESTORED_JOURNALS
 from tests.mutations.catalogue.several_people import SEVERAL_PEOPLE
 from tests.mutations.catalogue.the_database import THE_DATABASE
@@ -39,6 +40,7 @@ MUTATIONS = (
     *RESTORED_JOURNALS,
     *SEVERAL_PEOPLE,
     *WHO_COMES_IN,
+    *PAGES,
     *TELLING,
     *OVER_HTTP,
 )
