@@ -70,6 +70,10 @@ parked *arguments:
 inbox *arguments:
     uv run python -m benchmarks.inbox {{ arguments }}
 
+# The pictures of the inbox in docs/images, by Debian's Chromium.
+screenshots *arguments:
+    uv run python -m tests.browser.screenshots {{ arguments }}
+
 # The whole story, on both engines.
 demo:
     uv run counterfoil demo

@@ -46,7 +46,7 @@ def amount(minor: int, currency: str) -> str:
 
 def _lines(lines: list[dict[str, Any]], currency: str) -> list[str]:
     said = [
-        f"{line['description']}: {amount(line['amount'], currency)}, {'covered' if line['covered'] else 'not covered'}. {line['reason']}"
+        f"{line['description']}: {amount(line['amount'], currency)}, {'covered' if line['covered'] else 'not covered'}: {line['reason']}"
         for line in lines[:MOST_LINES]
     ]
     return [*said, f"and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else said

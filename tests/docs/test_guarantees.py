@@ -65,7 +65,7 @@ def test_every_link_within_leads_somewhere(document: Path) -> None:
 
 
 def test_prose_is_plain(document: Path) -> None:
-    assert "!" not in prose(document)
+    assert "!" not in prose(document).replace("![", "[")  # which shows a picture
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
