@@ -65,6 +65,7 @@ def add_to(router: APIRouter, desk: Desk) -> None:
             visitor,
             standing=_standing(desk, run, line),
             drawn=_drawn(line),
+            is_foreign=line is None,
             entries=entries,
             now=desk.now(),
         )
