@@ -16,8 +16,9 @@ from checkpointing.clock import to_ms
 from graph.claims import NAME
 from graph.timeline import Timeline
 from service.cli import words
-from service.cli.situation import Situation
 from service.notices.graph import NAME as NOTICES
+from service.situation import Situation
+from service.words import why
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def _reissue(effects: Iterable[EffectRecord]) -> Advice | None:
 
 def _dead(run: Run) -> Advice:
     """Return what to do about a dead letter; what helps first stands first."""
-    said = f"The run is a dead letter ({words.why(run)}): {run.error}."
+    said = f"The run is a dead letter ({why(run)}): {run.error}."
     if run.discarded_by:
         return Advice(f"{said} It was given up; nothing is left to do.")
     redrive = f"counterfoil redrive {quote(run.thread_id)} --as NAME"

@@ -15,7 +15,7 @@ from service.cli.advice import advice, unfinished
 from service.cli.documents import run_document
 from service.cli.exits import ReasonMissing, ending, named, print_json
 from service.cli.options import As, AsJson, Reason, ThreadId, settings_of
-from service.cli.situation import EVERY, situation
+from service.situation import EVERY, situation
 from service.wiring import opened
 
 PAGE = 1000

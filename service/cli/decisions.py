@@ -22,7 +22,7 @@ from service.cli.exits import ValueNotJson, ending, named, print_json, read_json
 from service.cli.options import ApprovalId, As, AsJson, Detach, Groups, Reason, settings_of
 from service.cli.progress import advance, leave, report
 from service.cli.runs import all_runs
-from service.cli.situation import EVERY, situation
+from service.situation import EVERY, situation
 from service.wiring import App, opened, wired
 
 LIMIT = 1000

@@ -13,7 +13,7 @@ from checkpointing.budget import Caps, Taken
 from checkpointing.clock import from_ms
 from graph.timeline import StepView, Timeline
 from service.cli.advice import advice
-from service.cli.situation import Situation
+from service.situation import Situation
 
 
 def run_document(run: Run, at: Situation) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from service.cli.documents import effect_document
 from service.cli.exits import Exit, ending, named, print_json, read_json
 from service.cli.options import As, AsJson, Reason, settings_of
 from service.cli.runs import all_runs
-from service.cli.situation import situation
+from service.situation import situation
 from service.wiring import effects_of, opened
 
 PAGE = 1000

@@ -23,8 +23,9 @@ from service.cli import show, words
 from service.cli.advice import advice, carried_on_here, in_python
 from service.cli.documents import run_document
 from service.cli.exits import print_json
-from service.cli.situation import busy, situation
+from service.situation import busy, situation
 from service.wiring import App
+from service.words import CHANNELS, currency_of, why
 
 POLL_S = 0.2
 HELD = "is held for another {left} by {owner}"
@@ -105,7 +106,7 @@ def _events(
     except RunDead as dead:
         run = app.journal.runs.get(thread_id)
         raise RunDead(
-            f"thread {thread_id!r} is a dead letter ({words.why(run)}): {run.error}; see counterfoil dead {quote(thread_id)}"
+            f"thread {thread_id!r} is a dead letter ({why(run)}): {run.error}; see counterfoil dead {quote(thread_id)}"
         ) from dead
     except GraphChanged as refused:
         if carried_on_here(app.journal.runs.find(thread_id)):
@@ -150,7 +151,7 @@ class _Teller:
         if event["type"] == "task":
             self.node = str(payload["name"])
             if isinstance(payload["input"], Mapping):
-                self.currency = words.currency_of(payload["input"])
+                self.currency = currency_of(payload["input"])
             self.status.update(step)
         elif event["type"] == "task_result":
             self.console.print(Text(f"  {step:<24}{self._result(payload)}"), soft_wrap=True)
@@ -166,15 +167,13 @@ class _Teller:
             for one in result.get("approvals", {}).values()
         ]
         said += [
-            f"{key}: {words.value(key, value, self.currency)}"
-            for key, value in result.items()
-            if key not in words.CHANNELS
+            f"{key}: {words.value(key, value, self.currency)}" for key, value in result.items() if key not in CHANNELS
         ]
         return ", ".join(said)
 
 
 def _ending(app: App, run: Run) -> str:
     if run.state != "done":
-        return f" ({words.why(run)})" if run.reason else ""
+        return f" ({why(run)})" if run.reason else ""
     outcome = app.graph.get_state(thread(run.thread_id)).values.get("outcome")
     return f": {outcome}" if outcome else ""

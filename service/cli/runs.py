@@ -21,8 +21,8 @@ from service.cli.exits import ending, named, print_json
 from service.cli.options import As, AsJson, Detach, ThreadId, settings_of
 from service.cli.progress import advance, advance_when_free, leave, report
 from service.cli.rounds import with_every_round
-from service.cli.situation import busy, situation
 from service.notices.graph import NAME as NOTICES
+from service.situation import busy, situation
 from service.submission import accept, is_unfinished, read_submission
 from service.wiring import opened, wired
 

@@ -18,7 +18,8 @@ from graph.drawing import duration
 from graph.timeline import StepView, Timeline
 from service.cli import words
 from service.cli.advice import Advice
-from service.cli.situation import Situation
+from service.situation import Situation
+from service.words import currency_of, effect_state, times, why
 
 WIDEST_CHANGE = 25
 """Leaves room for an effect's key in a terminal of 100 columns."""
@@ -51,12 +52,12 @@ def runs_table(runs: Iterable[Run], at: Situation) -> Table:
     """Show runs, a row each; one that is running on paper only says so."""
     table = empty_table("thread", "state", "why", "submitted by", "last change (UTC)")
     for run in runs:
-        why = words.why(run) or words.short(run.error or "", 60)
+        said = why(run) or words.short(run.error or "", 60)
         gone = run.state == "running" and at.holder(run.thread_id) is None
         table.add_row(
             Text(run.thread_id, overflow="fold"),
             Text("running, its worker is gone", "yellow") if gone else _state(run.state),
-            Text(why),
+            Text(said),
             Text(run.submitted_by or "", overflow="fold"),
             words.instant(run.updated_at),
         )
@@ -114,12 +115,12 @@ def show_effects(console: Console, effects: Iterable[EffectRecord]) -> None:
     """Show effects in the order they are given."""
     for one in effects:
         outcome = "" if one.outcome is None or one.declined else f" {words.value(one.effect, one.outcome, '')}"
-        state = words.effect_state(one)
+        state = effect_state(one)
         show_block(
             console,
             one.key,
             Text.assemble(_state(state), outcome, f": {words.line(one.declined)}" if one.declined else ""),
-            f"{words.times(one)}, claimed {words.instant(one.claimed_at)} UTC",
+            f"{times(one)}, claimed {words.instant(one.claimed_at)} UTC",
             *([f"reissued as {one.reissued_as}"] if one.reissued_as else []),
         )
 
@@ -135,7 +136,7 @@ def show_timeline(console: Console, line: Timeline, *, now: datetime) -> None:
     """Show a run: how it stands, and what happened at every step."""
     run = line.run
     head = Text.assemble((run.thread_id, "bold"), " is ", _state(run.state))
-    head.append(f" ({words.why(run)})" if run.reason else "")
+    head.append(f" ({why(run)})" if run.reason else "")
     if outcome := (line.steps[-1].update.get("outcome") if line.steps else None):
         head.append(f": {outcome}")
     console.print(head)
@@ -154,7 +155,7 @@ def show_timeline(console: Console, line: Timeline, *, now: datetime) -> None:
 def show_taken(console: Console, line: Timeline, used: Taken, caps: Caps) -> None:
     """Show what the run has taken, and of how much where there is a cap."""
     state = {**line.steps[-1].before, **line.steps[-1].update} if line.steps else {}
-    console.print(Text(f"taken: {words.taken(used, caps, words.currency_of(state))}", "dim"))
+    console.print(Text(f"taken: {words.taken(used, caps, currency_of(state))}", "dim"))
 
 
 def show_advice(console: Console, said: Advice) -> None:

@@ -13,29 +13,13 @@ from checkpointing import Approval, EffectRecord, Entry, Run
 from checkpointing.budget import Caps, Taken
 from checkpointing.clock import from_ms
 from graph.timeline import StepView
+from service.words import CHANNELS, currency_of, effect_state, times
 
 LONGEST = 40
 """How many characters of a free text are shown; ids, amounts and what a receiver said are never cut."""
 
 JOINERS = "\u200c\u200d"
 """What some scripts write between letters: it is not printable, and does no harm."""
-
-WHY_DEAD = {
-    "rejected": "the receiver refused the request",
-    "attempts": "its attempts are used up",
-    "router": "choosing the next step failed",
-    "recursion_limit": "the caller allowed no more supersteps",
-    "cap_supersteps": "it took all the supersteps that its cap allows",
-    "cap_money": "its next payment would go beyond its cap on money",
-    "cap_tokens": "its model would go beyond its cap on tokens",
-    "cap_age": "it is older than its cap allows",
-    "not_retryable": "a step said that another attempt would only fail again",
-    "invalid_update_error": "a step returned what its graph cannot take",
-    "effect_conflict": "an effect was asked for in other words than are recorded",
-    "effect_not_approved": "nothing may be done under its approval",
-    "effect_unsettled": "it ended without the outcome of an effect",
-}
-"""Words that nobody takes for what an adjuster decided."""
 
 MEND = {
     **dict.fromkeys(
@@ -56,9 +40,6 @@ HOPELESS = {
     ),
 }
 """What a redrive alone does not help, by the reason."""
-
-CHANNELS = ("effects", "approvals", "turn")
-"""What the record of a step says better than its channels do."""
 
 
 def money(amount: int, currency: str) -> str:
@@ -97,12 +78,6 @@ def changes(step: StepView) -> list[str]:
         for key, new in step.update.items()
         if key not in CHANNELS and step.before.get(key) != new
     ]
-
-
-def currency_of(state: Mapping[str, Any]) -> str:
-    """Return the currency of the claim in *state*, empty before it was read."""
-    claim = state.get("claim")
-    return str(claim.get("currency", "")) if isinstance(claim, Mapping) else ""
 
 
 def value(key: str, given: Any, currency: str) -> str:
@@ -161,14 +136,6 @@ def edited(shown: Any, made: Any) -> list[str]:
     ]
 
 
-def why(run: Run) -> str:
-    """Return why a run is dead or parked, in words; empty where nothing is to be said."""
-    if run.state == "dead" and run.reason:
-        said = WHY_DEAD.get(run.reason, run.reason.replace("_", " "))
-        return f"{said}; discarded by {run.discarded_by}" if run.discarded_by else said
-    return run.reason or ""
-
-
 def where(run: Run) -> str:
     """Return where a dead letter stands: the step and the nodes that failed in it."""
     step = "before the first step" if run.dead_step is None else f"step {run.dead_step}"
@@ -191,19 +158,6 @@ def dead_letter(run: Run) -> list[str]:
 def effect(record: EffectRecord) -> str:
     """Return what became of an effect, without its key."""
     return f"{record.effect}: {effect_state(record)}, {times(record)}"
-
-
-def effect_state(record: EffectRecord) -> str:
-    """Return how an effect stands; one that its receiver declined is settled too, and says so."""
-    return "declined" if record.declined is not None else record.state
-
-
-def times(record: EffectRecord) -> str:
-    """Return how often an effect was called, and how often it was answered from the record."""
-    said = f"{record.calls} {'call' if record.calls == 1 else 'calls'}"
-    if record.replays:
-        said += f", {record.replays} {'replay' if record.replays == 1 else 'replays'}"
-    return said
 
 
 def approval(one: Approval) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 from checkpointing import Approval, EffectRecord
 from graph.axis import WIDTH, Axis
 from graph.timeline import StepView, Timeline
-from service.cli.words import CHANNELS, currency_of, effect_state, times
 from service.inbox import words
 from service.inbox.differences import between
+from service.words import CHANNELS, currency_of, effect_state, times
 
 WAITED = {
     "parked": "waited",

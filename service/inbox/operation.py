@@ -23,9 +23,9 @@ from starlette.responses import Response
 from checkpointing import Approval, EffectRecord, Journal, Run
 from checkpointing.admissions import run_from
 from checkpointing.clock import duration_ms
-from service.cli.words import why
 from service.inbox.desk import Desk
 from service.notices.graph import NAME as NOTICES
+from service.words import why
 
 SHOWN = 50
 PATIENCE = timedelta(minutes=1)

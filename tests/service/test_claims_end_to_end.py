@@ -14,8 +14,8 @@ from checkpointing.errors import InputRefused
 from graph import thread
 from graph.claims import claims_graph
 from service.cli.documents import run_document
-from service.cli.situation import situation
 from service.settings import load_settings
+from service.situation import situation
 from service.wiring import outside_of
 from tests.service.conftest import EXAMPLES, Cli, Filed, environment, in_process
 from tools.claim_models import EstimateLine
