@@ -90,13 +90,15 @@ def named(segment: str) -> str:
 
 
 def pure_json(value: Any) -> Any:
-    """Return *value*, which has to be JSON that a digest can bind: no NaN, no integer beyond 2^53, no lone surrogate, not too deep."""
+    """Return *value*, which has to be JSON that a digest can bind: no NaN, no integer beyond 2^53, no lone surrogate, no U+0000 (which Postgres does not take), not too deep."""
     try:
         canonical(value)
     except ArgumentsNotJson as error:
         raise ValueError(str(error)) from error
     except RecursionError as error:
         raise ValueError("JSON that is not nested so deeply") from error
+    if _holds_nul(value):
+        raise ValueError("JSON without U+0000, which cannot be stored")
     return value
 
 
@@ -171,6 +173,12 @@ def read(cursor: str | None, *question: object) -> Mark | None:
 
 
 NO_CURSOR = "a cursor is what `next` of a page says, unchanged"
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_nul, value)) or any(map(_holds_nul, value.values()))
+    return any(map(_holds_nul, value)) if isinstance(value, list) else isinstance(value, str) and "\0" in value
 
 
 def _asked(question: tuple[object, ...]) -> str:

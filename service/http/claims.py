@@ -29,7 +29,7 @@ from checkpointing.artefacts import Artefact
 from checkpointing.errors import InputRefused, RunDead
 from graph import thread
 from service.http.answers import Once, Reply, UnderKey
-from service.http.asks import SHOWN, Body, Json, Name, ThreadId, ThreadTaken
+from service.http.asks import SHOWN, Body, Json, Name, ThreadId, ThreadTaken, pure_json
 from service.http.callers import Caller, Within
 from service.http.shown import RunShown
 from service.submission import AlreadySubmitted, Submission, accept, is_unfinished
@@ -48,7 +48,7 @@ def _strictly(model: type[Record]) -> BeforeValidator:
 
     def read(value: object) -> Record:
         try:
-            return model.model_validate_json(json.dumps(value))
+            return model.model_validate_json(json.dumps(pure_json(value)))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             at = ".".join(str(part)[:SHOWN] for part in first["loc"])

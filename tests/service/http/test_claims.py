@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ def desk(journal: Journal, url: str, sandbox: SandboxProcess, tmp_path: Path) ->
 
 
 def post(desk: Desk, body: Any, key: str = "k-1", by: str = "intake") -> Any:
-    return desk.client(by, "submitter").post(f"{V1}/claims", json=body, headers={"idempotency-key": key})
+    content, headers = json.dumps(body), {"content-type": "application/json", "idempotency-key": key}
+    return desk.client(by, "submitter").post(f"{V1}/claims", content=content, headers=headers)
 
 
 def test_a_claim_is_filed_with_its_documents_and_its_run_is_ready(
@@ -107,6 +109,8 @@ def changed(at: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (changed("claim.date_of_loss", "yesterday"), "date_of_loss"),
         (changed("claim.principal", "root"), "principal"),
         (changed("claim.claimant.name", "a\nb"), "name"),
+        (changed("claim.description", "a\0b"), "claim"),
+        (changed("claim.description", "\ud800"), "claim"),
         (changed("claim.policy_number", "other"), "policy_number"),
         (changed("claim.estimate", []), "estimate"),
         (changed("contents", {}), "contents"),

@@ -117,7 +117,7 @@ def test_in_a_claim_it_is_what_is_asked_and_decided_about(desk: Desk, everybody:
     place = f"{V1}/threads/claim-0042/runs"
     answer = posted(everybody, place, {"input": {"claim_id": text, "documents": [{"name": text}]}}, KEYS)
     if answer.status_code == 422:
-        assert text == "\ud800"
+        assert text in ("\ud800", "a\0b")  # which cannot be stored
         return
     desk.advance("claim-0042")
     adjuster = desk.client("ada", "approver")
@@ -126,11 +126,10 @@ def test_in_a_claim_it_is_what_is_asked_and_decided_about(desk: Desk, everybody:
     assert asked["payload"]["claim_id"] == text
     body = {"type": "edit", "payload": {**asked["payload"], "claim_id": text + text}, "reason": text}
     decided = posted(adjuster, f"{V1}/approvals/{asked['id']}/decision", body, KEYS)
-    if "\0" not in text:
-        assert decided.json()["decision"] == body
-        assert desk.advance("claim-0042").state == "done"
-        [paid] = sound(everybody.get(f"{V1}/effects")).json()["items"]
-        assert paid["arguments"]["claim_id"] == text + text
+    assert decided.json()["decision"] == body
+    assert desk.advance("claim-0042").state == "done"
+    [paid] = sound(everybody.get(f"{V1}/effects")).json()["items"]
+    assert paid["arguments"]["claim_id"] == text + text
     assert list(desk.journal.audit.verify()) == []
 
 
@@ -185,6 +184,7 @@ BODIES = (
     b"\xff\xfe{}",
     b'{"type": "edit", "payload": {"claim_id": "\\ud800", "amount": 5}}',
     b'{"type": "respond", "value": 1}',
+    b'{"type": "edit", "payload": {"claim_id": "a\\u0000b", "amount": 5}}',
 )
 
 
