@@ -8,8 +8,8 @@ Money is an integer of minor units (cents). A category is a free word of the car
 line and a policy's exclusions share. The records are plain JSON on the wire: `model_dump(mode="json")` is what the graph's
 state, the assessor and the claims system pass around.
 
-Control characters are refused everywhere but in a claim's description: they have no use in a name, and PostgreSQL cannot
-store U+0000 in JSON.
+Control characters are refused everywhere but in a claim's description: they have no use in a name. There U+0000 alone is refused, which PostgreSQL
+cannot store in JSON.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Claim(Record):
     claimant: Claimant
     currency: Currency
     date_of_loss: date
-    description: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+    description: Annotated[str, StringConstraints(pattern=r"^[^\x00]+$", min_length=1, max_length=10_000)]
     estimate: tuple[EstimateLine, ...] = Field(min_length=1, max_length=500)
     documents: tuple[Document, ...] = Field(default=(), max_length=100)
     status: Literal["open", "withdrawn"] = "open"

@@ -81,6 +81,7 @@ def changed(place: str, value: object) -> Callable[[Content], None]:
         ("claim.currency", "CHF", "the claim is in CHF and its policy in EUR; both must agree"),
         ("claim.policy_number", "P-0", "claim.policy_number is not the number of the policy"),
         ("claim.description", "x" * 10_001, "claim.description: String should have at most 10000"),
+        ("claim.description", "a\0b", "claim.description: String should match pattern"),
         ("claim.date_of_loss", "yesterday", "claim.date_of_loss: Input should be a valid date"),
         ("claim.colour", "red", "claim.colour: Extra inputs are not permitted"),
         ("claim.claimant.payee", "mara", "claim.claimant.payee: String should match pattern"),
