@@ -27,6 +27,7 @@ from service.worker.draining import Draining
 V1 = "/api/v1"
 LARGER = {f"{V1}/claims": 16 * 2**20}
 """Where a body may be longer than elsewhere: a claim brings its documents."""
+PROBLEM = {"$ref": "#/components/schemas/Problem"}
 DESCRIPTION = """
 Durable agents whose side effects happen once: claims are submitted, run by workers, and decided by people.
 
@@ -63,6 +64,7 @@ def make_app(app: App, doors: Doors, *, draining: Draining | None = None) -> Fas
         docs_url=None,  # its pages would load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
         responses={"default": {"model": Problem, "description": "A problem."}},
     )
     made.state.app, made.state.doors = app, doors
@@ -92,8 +94,7 @@ def _describe(made: FastAPI) -> None:
             for operations in document["paths"].values():
                 for operation in operations.values():
                     operation["responses"].pop("422", None)  # FastAPI's own form of it; ours is the default's
-                    told = operation["responses"]["default"]["content"]
-                    told[MEDIA_TYPE] = told.pop("application/json", told.get(MEDIA_TYPE))
+                    operation["responses"]["default"]["content"] = {MEDIA_TYPE: {"schema": PROBLEM}}
                     for parameter in operation.get("parameters", ()):
                         _without_null(parameter)
         return generated()

@@ -17,7 +17,7 @@ OVER_HTTP = (
         KEYS,
         'if found["fingerprint"] != fingerprint:',
         "if not found:",
-        (KEY_TESTS + "test_another_request_under_the_key_is_refused_before_and_after_the_answer",),
+        (TESTS + "test_submitting.py::test_a_key_that_was_used_for_another_request_is_refused",),
         "A payment is answered with what another one was answered.",
     ),
     Mutation(
@@ -105,7 +105,7 @@ OVER_HTTP = (
         HTTP + "segments.py",
         'decoded.replace("/", INSIDE)',
         "decoded",
-        (TESTS + "test_injections.py::test_a_thread_may_be_called_nearly_anything_and_keeps_its_name",),
+        (TESTS + "test_injections.py::test_a_slash_in_a_name_is_part_of_it",),
         "A thread with a slash in its name is out of reach, or another place is reached.",
     ),
     Mutation(

@@ -112,6 +112,17 @@ def test_a_thread_may_be_called_nearly_anything_and_keeps_its_name(
     assert answer.status_code in (202, 404, 422)
 
 
+def test_a_slash_in_a_name_is_part_of_it(desk: Desk, everybody: TestClient) -> None:
+    place = f"{V1}/threads/a%2Faudit/runs"
+
+    answer = posted(everybody, place, {"input": {"claim_id": "0042", "documents": []}}, KEYS)
+
+    assert answer.status_code == 202
+    assert answer.json()["thread_id"] == "a/audit"
+    assert everybody.get(answer.headers["location"]).json()["thread_id"] == "a/audit"
+    assert everybody.get(f"{V1}/runs/a/audit").status_code == 404
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_in_a_claim_it_is_what_is_asked_and_decided_about(desk: Desk, everybody: TestClient, text: str) -> None:
     place = f"{V1}/threads/claim-0042/runs"

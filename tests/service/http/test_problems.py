@@ -32,7 +32,7 @@ REACHED = (
     "service.submission",
 )
 """Where errors are from that a request can meet; commands have their own."""
-PAYLOAD = "the claimant's own words"
+PAYLOAD = "words of the claimant"
 
 
 def errors(kind: type[CounterfoilError] = CounterfoilError) -> Iterator[type[CounterfoilError]]:
