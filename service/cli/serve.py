@@ -11,7 +11,7 @@ import typer
 from service.cli.exits import Exit, ending
 from service.cli.options import settings_of
 from service.cli.worker import leave
-from service.http.app import make_app
+from service.http import app as http
 from service.http.server import is_loopback, listen, serve, url_of
 from service.logs import write_logs
 from service.wiring import doors_of, notices_of, wired
@@ -78,7 +78,7 @@ def serve_command(
             work([app.graph], concurrency=concurrency, draining=draining, notices=notices_of(settings, app.journal))
 
         ended_well = serve(
-            make_app(app, doors_of(settings, app.journal), draining=draining),
+            http.make_app(app, doors_of(settings, app.journal), draining=draining),
             listening,
             draining,
             proxies=behind_proxy or (),

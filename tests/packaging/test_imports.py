@@ -35,3 +35,11 @@ def test_a_package_says_what_is_in_it_and_is_typed(package: str) -> None:
 
     assert text.startswith('"""')
     assert (ROOT / package / "py.typed").exists()
+
+
+@pytest.mark.parametrize(
+    "module", ["service.cli.app", "service.http.app", "service.inbox.pages", "service.worker.work"]
+)
+def test_a_door_to_the_service_can_be_the_first_that_is_imported(module: str) -> None:
+    """The command line starts the server, and the server's pages use words of the command line: a circle that has to open wherever it is entered."""
+    subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, check=True, timeout=60)
