@@ -213,7 +213,7 @@ ACTS: Mapping[str, Act] = {
         "Take this back",
         ("approver", "operator", "submitter"),
         (
-            "Nothing is done under it any more. If it still waits, the run goes on without it; the claimant is told that it was not decided.",
+            "Nothing is done under it any more. If it still waits, the run goes on without it.",
             "If something was done under it already, it cannot be taken back, and you are told so.",
         ),
         "Take it back",

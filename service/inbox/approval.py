@@ -4,7 +4,7 @@ One approval: everything that somebody needs to decide it, and what became of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,14 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
+class Voice:
+    """What one of several has said, and what they would change."""
+
+    vote: Vote
+    changed: Sequence[Difference]
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """
     An approval as its page shows it to one visitor.
@@ -92,7 +100,7 @@ class Shown:
     edited: Sequence[Difference]
     newest: Approval | None
     is_over: bool
-    votes: Sequence[Vote]
+    votes: Sequence[Voice]
     following: Row | None
     acts: Sequence[tuple[str, str]]
     typed: Typed = field(default_factory=Typed)
@@ -145,7 +153,6 @@ def show(desk: Desk, approval: Approval, visitor: Visitor, typed: Typed) -> Show
     is_settled = is_over or approval.state != "pending"
     said, given = about.get("said"), about.get("facts")
     why = about.get("why")
-    decision = approval.decision or {}
     return Shown(
         approval=approval,
         title=words.title(approval),
@@ -162,16 +169,25 @@ def show(desk: Desk, approval: Approval, visitor: Visitor, typed: Typed) -> Show
         barred=why_not(approval, visitor, submitted_by),
         fields=typed.fields or forms.fields(approval),
         calls=typed.calls or calls.calls_of(approval),
-        edited=differences.between(approval.payload, decision["payload"], amount_in=approval.amount_in)
-        if decision.get("type") == "edit"
-        else (),
+        edited=_edited(approval, approval.decision or {}),
         newest=_newest(desk, approval),
         is_over=is_over,
-        votes=[vote for vote in desk.journal.approvals.votes(approval.id) if vote.tier == approval.tier],
+        votes=_votes(desk, approval),
         following=next_for(desk, visitor, but=approval.id) if is_settled and visitor.may("approver") else None,
         acts=_acts(approval, visitor, submitted_by),
         typed=typed,
     )
+
+
+def _votes(desk: Desk, approval: Approval) -> list[Voice]:
+    found = (vote for vote in desk.journal.approvals.votes(approval.id) if vote.tier == approval.tier)
+    return [Voice(vote, _edited(approval, vote.decision)) for vote in found]
+
+
+def _edited(approval: Approval, decision: Mapping[str, Any]) -> Sequence[Difference]:
+    if decision.get("type") != "edit":
+        return ()
+    return differences.between(approval.payload, decision["payload"], amount_in=approval.amount_in)
 
 
 def _acts(approval: Approval, visitor: Visitor, submitted_by: set[str]) -> list[tuple[str, str]]:

@@ -212,6 +212,22 @@ def test_several_people_see_how_many_have_said_so(make_inbox: Make) -> None:
     assert inbox.journal.approvals.get(asked.id).state == "decided"
 
 
+def test_a_change_that_takes_two_says_what_the_first_one_wants(make_inbox: Make) -> None:
+    inbox = make_inbox(four_eyes=True)
+    asked = inbox.ask()
+    ada, ben = inbox.visit("ada", "approver"), inbox.visit("ben", "approver")
+    ada.get(f"/approvals/{asked.id}")
+    assert "A change takes 2 people who want exactly the same" in ada.said
+    ada.post(f"/approvals/{asked.id}", {"field.1": "1500"}, type="edit", payload_hash=asked.payload_hash)
+    assert inbox.journal.approvals.get(asked.id).state == "pending"
+
+    ben.get(f"/approvals/{asked.id}")
+    assert "ada: changed and approved Amount: 1,840.00 EUR → 1,500.00 EUR" in ben.said
+    ben.post(f"/approvals/{asked.id}", {"field.1": "1500"}, type="edit", payload_hash=asked.payload_hash)
+    assert "You have changed and approved this" in ben.said
+    assert "With them: ada" in ben.said
+
+
 def test_the_decision_on_another_graphs_run_is_recorded_and_wakes_it(inbox: Pages, tmp_path: Path) -> None:
     other = asking(inbox.journal, tmp_path, name="others")
     other.invoke({"claim_id": "7", "amount": 500, "about": {}}, thread("other-7", principal="clerk"))
