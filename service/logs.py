@@ -12,8 +12,13 @@ import structlog
 
 def write_logs(*, as_json: bool) -> None:
     """Write the events of this process to stderr from now on, one a line; what libraries warn of too (psycopg's pool: nobody answers there)."""
+    # Not the renderer's own tracebacks: where rich is installed they show the values of every frame, and those are payloads.
     render: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        structlog.processors.JSONRenderer()
+        if as_json
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     )
     known: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,

@@ -44,3 +44,24 @@ def test_as_json_every_line_is_a_document_also_what_libraries_warn_of() -> None:
 @pytest.mark.parametrize("word", ["worker_started", "error connecting in 'pool-1': refused", "nobody waited for it"])
 def test_for_people_it_is_the_same_in_words(word: str) -> None:
     assert [line for line in said(as_json=False) if word in line]
+
+
+def test_for_people_no_value_of_a_frame_is_in_a_traceback() -> None:
+    code = """
+import structlog
+from service.logs import write_logs
+
+def act():
+    payload = "IBAN of somebody"
+    raise OSError("gone")
+
+write_logs(as_json=False)
+try:
+    act()
+except OSError:
+    structlog.get_logger("counterfoil.worker").exception("worker_failed")
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+
+    assert "OSError: gone" in done.stderr
+    assert "IBAN" not in done.stderr
