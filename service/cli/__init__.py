@@ -1,7 +1,3 @@
 """
-The command line: one module a subject, `app` puts them together.
+The command line: one module a subject, `service.cli.app` puts them together; nothing is imported here, because pages share its words.
 """
-
-from service.cli.app import main
-
-__all__ = ["main"]

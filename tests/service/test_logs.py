@@ -65,3 +65,7 @@ except OSError:
 
     assert "OSError: gone" in done.stderr
     assert "IBAN" not in done.stderr
+
+
+def test_the_pages_are_imported_without_the_commands() -> None:
+    subprocess.run([sys.executable, "-W", "error", "-c", "import service.http.app"], check=True)
