@@ -125,6 +125,8 @@ class Sight:
 
 
 EVERYTHING = Sight()
+NOTHING = Sight(principal="")
+"""What nobody submitted, as nobody has an empty name: whoever has no role sees this."""
 
 
 @dataclass(frozen=True, slots=True)

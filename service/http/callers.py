@@ -106,10 +106,11 @@ def seen_approval(app: App, visitor: Visitor, approval_id: str) -> Approval:
         approval = app.journal.approvals.get(approval_id)
     except UnknownApproval:
         raise unseen from None
-    if sight_of(visitor) == EVERYTHING or visitor.may("approver"):
+    sight = sight_of(visitor)
+    if sight == EVERYTHING or sight.asking:
         return approval
     run = app.journal.runs.find(approval.thread_id)
-    if run is None or run.submitted_by != visitor.name:
+    if run is None or not sight.covers(run, has_asked=lambda: True):
         raise unseen
     return approval
 

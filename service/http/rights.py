@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checkpointing.listing import EVERYTHING, Sight
+from checkpointing.listing import EVERYTHING, NOTHING, Sight
 from service.who import ROLES, Role, Visitor
 
 ANYBODY: tuple[Role, ...] = ROLES
@@ -56,9 +56,11 @@ OPEN = frozenset({"GET /healthz", "GET /readyz", "GET /api/v1/openapi.json"})
 
 
 def sight_of(visitor: Visitor) -> Sight:
-    """Return which runs they may see."""
+    """Return which runs they may see; whoever has no role here sees none."""
     if visitor.may(*SEES_EVERYTHING):
         return EVERYTHING
+    if not visitor.may("submitter", "approver"):
+        return NOTHING
     # An approver who submits too sees their own; one who does not is nobody's submitter, whatever they are called.
     principal = visitor.name if visitor.may("submitter") else None
     return Sight(principal, asking=visitor.may("approver"))

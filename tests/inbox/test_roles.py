@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.inbox.conftest import Make
 from tests.inbox.pages import Pages
 
@@ -69,3 +71,15 @@ def test_only_those_who_are_asked_have_it_in_their_queue(make_inbox: Make) -> No
     for visit in (inbox.visit("ben", "approver"), inbox.visit("sue", "approver", groups=["seniors"])):
         assert "1,840.00 EUR" in visit.get("/")
     assert "This waits for the group seniors or ben" in inbox.visit("ada", "approver").get("/?show=all")
+
+
+@pytest.mark.parametrize("name", ["nora", "clerk"])
+def test_whoever_has_no_role_here_sees_nothing(inbox: Pages, name: str) -> None:
+    asked = inbox.ask()
+    visit = inbox.browser()
+    visit.get("/login")
+    visit.post("/login", token=inbox.token(name, "employee"), next="/")
+    for path in (*PAGES, f"/approvals/{{approval}}/documents/{'0' * 64}"):
+        visit.get(path.format(approval=asked.id))
+
+        assert visit.status in (403, 404), path
