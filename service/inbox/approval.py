@@ -15,6 +15,7 @@ from starlette.responses import Response
 from checkpointing import Approval, Run
 from checkpointing.voting import Vote, needed
 from service.http.callers import seen_approval
+from service.http.rights import RIGHTS
 from service.inbox import calls, differences, documents, forms, history, words
 from service.inbox.calls import Call
 from service.inbox.desk import Desk, why_not
@@ -24,6 +25,9 @@ from service.inbox.forms import Field
 from service.inbox.history import History
 from service.inbox.queue import Row, next_for
 from service.who.visitor import Visitor
+
+SIMILAR, VOTES = (RIGHTS[f"GET /approvals/{{approval_id}}/{what}"] for what in ("similar", "votes"))
+"""Who is shown what was decided of other claims, and what each of several has said: the same as over HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ def show(desk: Desk, approval: Approval, visitor: Visitor, typed: Typed) -> Show
         said=[words.value(one) for one in said] if isinstance(said, list) else [],
         about=[(str(key), words.value(one)) for key, one in given.items()] if isinstance(given, dict) else [],
         documents=documents.documents(approval, desk.journal.artefacts),
-        history=history.like(desk.journal, approval),
+        history=history.like(desk.journal, approval) if visitor.may(*SIMILAR) else History(),
         before=_before(desk, approval),
         run=desk.journal.runs.find(approval.thread_id),
         submitted_by=sorted(submitted_by),
@@ -172,7 +176,7 @@ def show(desk: Desk, approval: Approval, visitor: Visitor, typed: Typed) -> Show
         edited=_edited(approval, approval.decision or {}),
         newest=_newest(desk, approval),
         is_over=is_over,
-        votes=_votes(desk, approval),
+        votes=_votes(desk, approval) if visitor.may(*VOTES) else (),
         following=next_for(desk, visitor, but=approval.id) if is_settled and visitor.may("approver") else None,
         acts=_acts(approval, visitor, submitted_by),
         typed=typed,

@@ -83,3 +83,12 @@ def test_whoever_has_no_role_here_sees_nothing(inbox: Pages, name: str) -> None:
         visit.get(path.format(approval=asked.id))
 
         assert visit.status in (403, 404), path
+
+
+def test_a_submitter_is_not_shown_what_was_decided_of_others(inbox: Pages) -> None:
+    other = inbox.ask("1", by="rival")
+    inbox.decide(other, "reject", reason="Fraud.")
+    own = inbox.ask("2", by="clerk")
+
+    assert "Fraud." not in inbox.visit("clerk", "submitter").get(f"/approvals/{own.id}")
+    assert "Fraud." in inbox.visit("ada", "approver").get(f"/approvals/{own.id}")
