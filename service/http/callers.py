@@ -15,6 +15,7 @@ from fastapi.security.http import HTTPAuthorizationCredentials
 from checkpointing import Approval, Run
 from checkpointing.errors import UnknownApproval, UnknownThread
 from checkpointing.listing import EVERYTHING
+from graph.asks import is_plain
 from service.http.asks import SHOWN, QueryUnknown, RightsMissing
 from service.http.rights import RIGHTS, sight_of
 from service.who import Role, Visitor
@@ -88,7 +89,7 @@ def seen_run(app: App, visitor: Visitor, thread_id: str) -> Run:
     Raises:
         UnknownThread: there is none, or none that they may see; which of the two, nobody is told.
     """
-    run = app.journal.runs.find(thread_id)
+    run = app.journal.runs.find(thread_id) if is_plain(thread_id) else None
     if run is None or not sight_of(visitor).covers(run, has_asked=lambda: app.journal.listing.has_asked(thread_id)):
         raise UnknownThread(f"there is no run {thread_id!r} that you may see")
     return run
@@ -102,6 +103,8 @@ def seen_approval(app: App, visitor: Visitor, approval_id: str) -> Approval:
         UnknownApproval: there is none, or none that they may see.
     """
     unseen = UnknownApproval(f"there is no approval {approval_id!r} that you may see")
+    if not is_plain(approval_id):  # a question that Postgres does not take
+        raise unseen
     try:
         approval = app.journal.approvals.get(approval_id)
     except UnknownApproval:

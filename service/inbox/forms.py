@@ -38,6 +38,8 @@ PLAIN = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 WHOLE = re.compile(r"-?\d{1,16}", re.ASCII)
 LONG_TEXT = 80
 LARGEST = 2**53 - 1
+LONGEST_NUMBER = 40
+"""Characters. Python reads no number of thousands of digits, and no amount has them."""
 
 
 class NotReadable(ValueError):
@@ -192,7 +194,7 @@ def minor_units(typed: str, currency: str) -> int:
     """
     text = typed.strip().removeprefix(currency).removesuffix(currency).strip()
     example = words.number(10 ** (words.decimals(currency) + 3), currency).replace(",", "")
-    if not (PLAIN.fullmatch(text) or GROUPED.fullmatch(text)):
+    if len(text) > LONGEST_NUMBER or not (PLAIN.fullmatch(text) or GROUPED.fullmatch(text)):
         raise NotReadable(f"Write the amount as a number, with a point before the decimals: {example}.")
     whole, _, rest = text.replace(",", "").partition(".")
     places = words.decimals(currency)

@@ -54,7 +54,7 @@ def add_to(router: APIRouter, desk: Desk) -> None:
     def one(request: Request) -> Response:
         visitor = desk.visitor(request)
         thread_id = request.query_params.get("id", "")
-        run = seen_run(desk.app, visitor, thread_id.replace("\0", ""))
+        run = seen_run(desk.app, visitor, thread_id)
         line = timeline(desk.graph, thread_id) if run.graph == desk.graph.name else None
         entries: list[Entry] = []
         if visitor.may("operator", "auditor"):

@@ -73,6 +73,32 @@ def test_only_those_who_are_asked_have_it_in_their_queue(make_inbox: Make) -> No
     assert "This waits for the group seniors or ben" in inbox.visit("ada", "approver").get("/?show=all")
 
 
+def test_a_submitter_is_not_shown_what_was_decided_of_others(inbox: Pages) -> None:
+    other = inbox.ask("1", by="rival")
+    inbox.decide(other, "reject", reason="Fraud.")
+    own = inbox.ask("2", by="clerk")
+
+    assert "Fraud." not in inbox.visit("clerk", "submitter").get(f"/approvals/{own.id}")
+    assert "Fraud." in inbox.visit("ada", "approver").get(f"/approvals/{own.id}")
+
+
+def test_an_id_that_no_database_takes_is_not_there(inbox: Pages) -> None:
+    inbox.ask()
+    visit = inbox.visit("ada", "approver")
+    for path in ("/approvals/%00", "/run?id=claim-0042%00", f"/approvals/%00/documents/{'0' * 64}"):
+        visit.get(path)
+        assert visit.status == 404, path
+
+
+def test_an_amount_of_thousands_of_digits_is_no_amount(inbox: Pages) -> None:
+    asked = inbox.ask()
+    visit = inbox.visit("ada", "approver")
+    visit.get(f"/approvals/{asked.id}")
+    visit.post(f"/approvals/{asked.id}", {"field.1": "9" * 5000}, type="edit", payload_hash=asked.payload_hash)
+
+    assert visit.status == 422
+
+
 @pytest.mark.parametrize("name", ["nora", "clerk"])
 def test_whoever_has_no_role_here_sees_nothing(inbox: Pages, name: str) -> None:
     asked = inbox.ask()
@@ -83,12 +109,3 @@ def test_whoever_has_no_role_here_sees_nothing(inbox: Pages, name: str) -> None:
         visit.get(path.format(approval=asked.id))
 
         assert visit.status in (403, 404), path
-
-
-def test_a_submitter_is_not_shown_what_was_decided_of_others(inbox: Pages) -> None:
-    other = inbox.ask("1", by="rival")
-    inbox.decide(other, "reject", reason="Fraud.")
-    own = inbox.ask("2", by="clerk")
-
-    assert "Fraud." not in inbox.visit("clerk", "submitter").get(f"/approvals/{own.id}")
-    assert "Fraud." in inbox.visit("ada", "approver").get(f"/approvals/{own.id}")
