@@ -1,7 +1,7 @@
 """
 Amending a question that still waits: more time, or other people. Its payload is not touched: another payload is another question.
 
-Who may: whoever may decide it, and an operator, whom the service lets in as one. A crash before the commit leaves the question as it was.
+Who may: whoever may decide it, and an operator, whom the service lets in as one; who chooses as an operator who decides is none of them. A crash before the commit leaves the question as it was.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from checkpointing.asking import newest_round
 from checkpointing.clock import duration_ms
 from checkpointing.covering import audit, check_may_decide, existing, locked
 from checkpointing.decisions import refusal
-from checkpointing.errors import DecisionInvalid
+from checkpointing.errors import DecisionInvalid, NotAllowed
 from checkpointing.notices import note
-from checkpointing.principals import Principal, person
+from checkpointing.principals import Person, Principal, person
 from checkpointing.questions import Approval, approval_from
 from checkpointing.store import Store, Tx
 from checkpointing.text import storable
+from checkpointing.voting import forget_votes
 
 EXTEND = """
 update approvals set expires_ms = expires_ms + :by_ms, remind_ms = case when remind_ms is not null then remind_ms + :by_ms end
@@ -84,15 +85,35 @@ def _amend(
     who = person(principal, f"changing approval {approval_id!r} needs a principal: who does it?")
     with store.transaction("approval.amend") as tx:
         found = locked(tx, approval_id)
-        if not operator:
-            check_may_decide(tx, found, who)
+        as_operator = _is_as_operator(tx, found, who, operator=operator)
         row = tx.one(sql, id=approval_id, **values)
         if row is None:
             raise _not_amended(tx, approval_id)
         amended = approval_from(row)
+        if event == "approval.reassign":
+            forget_votes(tx, approval_id)
         note(tx, amended, event, by=who.name)
-        audit(tx, amended, event, actor=who.name, terms=amended.terms(), reason=storable(reason))
+        body = {"terms": amended.terms(), "reason": storable(reason), **_changed(amended, event)}
+        audit(tx, amended, event, actor=who.name, **body, **({"operator": True} if as_operator else {}))
         return amended
+
+
+def _is_as_operator(tx: Tx, found: Approval, who: Person, *, operator: bool) -> bool:
+    """Tell whether they may only because they are an operator; errors as `check_may_decide` for whoever is none."""
+    try:
+        check_may_decide(tx, found, who)
+    except NotAllowed:
+        if not operator:
+            raise
+        return True
+    return False
+
+
+def _changed(amended: Approval, event: str) -> dict[str, Any]:
+    """Return what the audit says of it beside the hash of the terms: who is asked, or until when."""
+    if event == "approval.reassign":
+        return {"to": list(amended.approvers or ())}
+    return {"until": amended.expires_at.isoformat() if amended.expires_at else None}
 
 
 def _not_amended(tx: Tx, approval_id: str) -> Exception:

@@ -7,6 +7,7 @@ What ties an approval to its effect: whether it covers what is about to be done,
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from checkpointing.audit import append
@@ -40,6 +41,9 @@ WITHDRAW_PENDING = """
 update approvals set state = 'withdrawn', withdrawn_by = :principal, withdrawn_why = :why, withdrawn_ms = :now
 where thread_id = :thread_id and state = 'pending'
 returning *
+"""
+REASSIGNED = """
+select body from audit where thread_id = :thread_id and event = 'approval.reassign' and subject = :id and actor = :principal
 """
 USED_BY = "select key from effects where approval_id = :id and state <> 'released'"
 
@@ -121,7 +125,7 @@ def check_may_decide(tx: Tx, approval: Approval, who: Person) -> None:
     Make sure that this person may decide the approval, whatever they decide.
 
     Raises:
-        NotAllowed: they are not one of the approvers, or they submitted the run.
+        NotAllowed: they are not one of the approvers, they submitted the run, or as an operator they chose who decides.
     """
     if approval.approvers is not None and not who.is_among(approval.approvers):
         raise NotAllowed(
@@ -129,6 +133,11 @@ def check_may_decide(tx: Tx, approval: Approval, who: Person) -> None:
         )
     if who.name in submitters(tx, approval.thread_id):
         raise NotAllowed(f"{who.name!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
+    chose = tx.all(REASSIGNED, thread_id=approval.thread_id, id=approval.id, principal=who.name)
+    if any(json.loads(row["body"]).get("operator") for row in chose):
+        raise NotAllowed(
+            f"{who.name!r} chose who decides approval {approval.id!r}, as an operator, and is none of them"
+        )
 
 
 def existing(tx: Tx, approval_id: str, *, sql: str = GET) -> Approval:

@@ -6,7 +6,8 @@ Voting: where a question takes several people, each says what they would have do
     an approve                    as many as the tier's quorum, all of the payload as shown
     an edit, under four eyes      two at least, of exactly the same payload: nobody alone makes up what is paid
 
-A vote may be changed until the question is decided; the last word counts. Votes for a tier that was escalated from do not count on the next one.
+A vote may be changed until the question is decided; the last word counts. Votes for a tier that was escalated from do not count on the next one,
+and where other people are asked, those of the ones before are no votes any more; the audit has them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ on conflict (approval_id, principal) do update set
 ALIKE = """
 select principal from approval_votes where approval_id = :approval_id and tier = :tier and approved = :approved order by voted_ms, principal
 """
+FORGET = "delete from approval_votes where approval_id = :approval_id"
 VOTES = "select * from approval_votes where approval_id = :approval_id order by voted_ms, principal"
 
 
@@ -66,6 +68,11 @@ def voted(tx: Tx, approval: Approval, decision: dict[str, Any], principal: str) 
     values = {"approval_id": approval.id, "tier": approval.tier, "approved": alike}
     tx.all(VOTE, principal=principal, decision=json.dumps(decision), **values)
     return [str(row["principal"]) for row in tx.all(ALIKE, **values)]
+
+
+def forget_votes(tx: Tx, approval_id: str) -> None:
+    """Begin the vote anew as part of *tx*: whoever is asked now has not said anything."""
+    tx.all(FORGET, approval_id=approval_id)
 
 
 def votes_on(tx: Tx, approval_id: str) -> list[Vote]:

@@ -261,3 +261,27 @@ def test_a_decision_on_a_dead_run_stands(desk: Desk) -> None:
         tx.all("update runs set state = 'dead', reason = 'attempts'")
 
     assert decide(desk.client("ada", "approver"), asked).json()["state"] == "decided"
+
+
+def test_what_somebody_said_who_is_not_asked_any_more_does_not_count(new_desk: Callable[..., Desk]) -> None:
+    desk = new_desk(quorum=2, approvers=["group:seniors"])
+    asked = desk.asked("0042")
+    ada, ben = desk.client("ada", "approver", groups=("seniors",)), desk.client("ben", "approver")
+    decide(ada, asked, "approve")
+    desk.client("op", "operator").post(f"{V1}/approvals/{asked.id}/reassign", json={"to": ["ben", "carl"]})
+
+    assert decide(ben, asked, "approve").json()["state"] == "pending"
+    assert decide(desk.client("carl", "approver"), asked, "approve").json()["decision"]["with"] == ["ben"]
+    assert list(desk.journal.audit.verify()) == []
+
+
+def test_an_operator_who_says_who_is_asked_does_not_decide(new_desk: Callable[..., Desk]) -> None:
+    desk = new_desk(approvers=["ada"])
+    asked = desk.asked("0042")
+    both, later = desk.client("mia", "operator", "approver"), desk.client("mia", "approver", groups=("motor",))
+    both.post(f"{V1}/approvals/{asked.id}/reassign", json={"to": ["mia", "group:motor"]})
+
+    assert kind(decide(both, asked, "approve")) == (403, "not-allowed")
+    assert kind(decide(later, asked, "approve")) == (403, "not-allowed")
+    [entry] = [one for one in desk.journal.audit.entries("claim-0042") if one.event == "approval.reassign"]
+    assert (entry.body["to"], entry.body["operator"]) == (["mia", "group:motor"], True)
