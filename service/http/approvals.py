@@ -16,9 +16,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from checkpointing import Approval
-from checkpointing.errors import AlreadyDecided, PayloadChanged, RunDead
+from checkpointing.errors import AlreadyDecided, NotAllowed, PayloadChanged, RunDead
 from checkpointing.listing import Asked, Found
 from checkpointing.questions import ApprovalState
+from checkpointing.waking import submitters
 from graph import thread
 from graph.answers import checked
 from service.http.answers import MaybeUnderKey, Reply
@@ -147,8 +148,7 @@ def decide(app: Within, visitor: Caller, once: MaybeUnderKey, approval_id: Appro
 @router.post("/approvals/{approval_id}/withdraw")
 def withdraw(app: Within, visitor: Caller, approval_id: ApprovalId, body: ReasonBody) -> ApprovalShown:
     """Take a question back, or an approval, while nothing was done under it; the approvers may, and the submitter while it still waits."""
-    seen_approval(app, visitor, approval_id)
-    return ApprovalShown.of(app.journal.approvals.withdraw(approval_id, principal=visitor.person, reason=body.reason))
+    return ApprovalShown.of(take_back(app, visitor, seen_approval(app, visitor, approval_id), body.reason))
 
 
 @router.post("/approvals/{approval_id}/extend")
@@ -189,6 +189,20 @@ def take_decision(app: App, visitor: Visitor, approval: Approval, decision: dict
     with suppress(RunDead):  # it is recorded all the same, and read when somebody redrives the run
         app.graph.submit(command, thread(approval.thread_id, principal=visitor.person))
     return app.journal.approvals.get(approval.id)
+
+
+def take_back(app: App, visitor: Visitor, approval: Approval, reason: str) -> Approval:
+    """
+    Withdraw the approval as the visitor; for pages and for the API.
+
+    Raises:
+        NotAllowed: they come in no role that decides, and did not submit it; or as `Approvals.withdraw`, whose other errors it has too.
+    """
+    with app.journal.store.reading() as tx:
+        own = visitor.name in submitters(tx, approval.thread_id)
+    if not own and not visitor.may("approver"):
+        raise NotAllowed(f"{visitor.name!r} does not come as an approver, and did not submit approval {approval.id!r}")
+    return app.journal.approvals.withdraw(approval.id, principal=visitor.person, reason=reason)
 
 
 def _decide(app: App, visitor: Visitor, approval_id: str, body: DecisionBody, *, again: bool) -> Approval:

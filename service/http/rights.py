@@ -3,7 +3,7 @@ Who may call what: one line for each operation of the API, and no operation with
 
     submitter   hands claims in, and sees the runs they handed in and what these ask
     approver    sees approvals and the runs behind them, and decides
-    operator    sees everything, and does everything but deciding
+    operator    sees everything, and does everything but deciding and taking back what was decided
     auditor     sees everything, and changes nothing
 
 Whom an approval takes is said by the approval; this table only opens the door to asking. An operation that is missing here is open to nobody.
@@ -21,7 +21,7 @@ SEES_EVERYTHING: tuple[Role, ...] = ("operator", "auditor")
 OPERATOR: tuple[Role, ...] = ("operator",)
 APPROVER: tuple[Role, ...] = ("approver",)
 SUBMITTER: tuple[Role, ...] = ("submitter",)
-ASKERS: tuple[Role, ...] = ("submitter", "approver", "operator")
+ASKERS: tuple[Role, ...] = ("submitter", "approver")
 
 RIGHTS: Mapping[str, tuple[Role, ...]] = {
     "GET /me": ANYBODY,

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from checkpointing.digest import canonical
 from checkpointing.errors import ArgumentsNotJson
+from service.http.approvals import take_back
 from service.inbox.desk import Desk, text
 from service.who.visitor import Role, Visitor
 
@@ -127,7 +128,8 @@ def _reassign(asked: Asked) -> str:
 
 
 def _withdraw(asked: Asked) -> str:
-    asked.desk.journal.approvals.withdraw(asked.of, principal=asked.visitor.person, reason=asked.reason)
+    approval = asked.desk.journal.approvals.get(asked.of)
+    take_back(asked.desk.app, asked.visitor, approval, asked.reason)
     return f"/approvals/{asked.of}"
 
 
@@ -211,7 +213,7 @@ ACTS: Mapping[str, Act] = {
     ),
     "withdraw": Act(
         "Take this back",
-        ("approver", "operator", "submitter"),
+        ("approver", "submitter"),
         (
             "Nothing is done under it any more. If it still waits, the run goes on without it.",
             "If something was done under it already, it cannot be taken back, and you are told so.",

@@ -200,7 +200,7 @@ def _acts(approval: Approval, visitor: Visitor, submitted_by: set[str]) -> list[
     found = []
     if waits and (decides or visitor.may("operator")):
         found += [("extend", "Give it more time"), ("reassign", "Ask other people")]
-    takes_back = waits and visitor.name in submitted_by and visitor.may("submitter", "approver", "operator")
+    takes_back = waits and visitor.name in submitted_by and visitor.may("submitter", "approver")
     allowed = bool(approval.decision and approval.decision["type"] in ("approve", "edit"))
     if not approval.interrupt_id and (takes_back or (decides and (waits or (approval.state == "decided" and allowed)))):
         found.append(("withdraw", "Take it back"))

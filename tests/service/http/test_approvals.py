@@ -285,3 +285,13 @@ def test_an_operator_who_says_who_is_asked_does_not_decide(new_desk: Callable[..
     assert kind(decide(later, asked, "approve")) == (403, "not-allowed")
     [entry] = [one for one in desk.journal.audit.entries("claim-0042") if one.event == "approval.reassign"]
     assert (entry.body["to"], entry.body["operator"]) == (["mia", "group:motor"], True)
+
+
+def test_an_operator_takes_nothing_back(desk: Desk) -> None:
+    asked, decided = desk.asked("1"), desk.asked("2")
+    decide(desk.client("ada", "approver"), decided, "approve")
+    for client in (desk.client("op", "operator"), desk.client("op", "operator", "submitter")):
+        for one in (asked, decided):
+            assert client.post(f"{V1}/approvals/{one.id}/withdraw", json={}).status_code == 403
+
+    assert desk.journal.approvals.get(asked.id).state == "pending"
