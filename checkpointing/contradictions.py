@@ -13,6 +13,7 @@ from checkpointing.ledger import Ledger
 from checkpointing.questions import Approval
 from checkpointing.runs import Runs
 from checkpointing.tokens import Tokens, terms_of
+from checkpointing.voting import Vote
 
 EVERY = 2**31 - 1
 
@@ -76,7 +77,7 @@ def approvals_witness(approvals: Approvals) -> Witness:
         for approval_id in sorted(told.keys() - rows.keys()):
             yield f"approval {approval_id!r} is in the audit and not among the approvals"
         for row in rows.values():
-            if fault := _against(row, told.get(row.id, {})):
+            if fault := _against(row, told.get(row.id, {})) or _votes_against(row, approvals.votes(row.id), entries):
                 yield f"approval {row.id!r} {fault}"
 
     return contradictions
@@ -136,11 +137,28 @@ def _against(row: Approval, told: dict[str, Entry]) -> str | None:
     opened = told.get("approval.open")
     if opened is None:
         return None  # a missing entry is the chain's to find
-    if opened.body["payload"] != sha256(row.payload):
+    if not opened.body["payload"] == sha256(row.payload) == row.payload_hash:
         return "asks about another payload than was recorded"
+    if opened.body.get("about") != (None if row.about is None else sha256(row.about)):
+        return "shows something else beside its payload than was recorded"
     if _terms_told(told) != row.terms():
         return "has other terms than were recorded: who may decide what until when"
     return _withdrawn_against(row, told.get("approval.withdraw")) or _decided_against(row, told)
+
+
+def _votes_against(row: Approval, votes: Sequence[Vote], entries: Sequence[Entry]) -> str | None:
+    """Compare what several have said: since other people were asked, if they were; whose vote decided has it in the decision."""
+    said: dict[str, str] = {}
+    for entry in entries:
+        if entry.subject == row.id and entry.event == "approval.reassign":
+            said.clear()
+        if entry.subject == row.id and entry.event == "approval.vote":
+            said[entry.actor] = entry.body["decision"]
+    decision = {key: value for key, value in (row.decision or {}).items() if key != "with"}
+    found = {vote.principal: sha256(vote.decision) for vote in votes}
+    if row.decided_by in found and found[row.decided_by] == sha256(decision):
+        said[row.decided_by] = found[row.decided_by]
+    return None if found == said else "has other votes than were recorded"
 
 
 def _terms_told(told: dict[str, Entry]) -> str:

@@ -72,6 +72,37 @@ def test_tampering_is_found(whole: Journal, tampering: str, found: str) -> None:
     assert all("'b'" not in fault for fault in faults)
 
 
+FORGED = "insert into approval_votes (approval_id, principal, tier, decision, approved, voted_ms) select id, 'ben', 0, '{\"type\": \"approve\"}', payload_hash, 0 from approvals"
+
+
+@pytest.mark.parametrize("voters", [("ada",), ("ada", "carl")])
+@pytest.mark.parametrize(
+    ("tampering", "found"),
+    [
+        (FORGED, "has other votes than were recorded"),
+        ("update approval_votes set principal = 'zed' where principal = 'ada'", "has other votes than were recorded"),
+        ("update approval_votes set decision = '{\"type\": \"edit\"}'", "has other votes than were recorded"),
+        ("delete from approval_votes where principal = 'ada'", "has other votes than were recorded"),
+        ("update approvals set about = '{\"why\": \"small\"}'", "shows something else beside its payload than was recorded"),
+        ("update approvals set payload_hash = 'ff'", "asks about another payload than was recorded"),
+    ],
+)  # fmt: skip
+def test_a_vote_that_was_cast_by_hand_is_found(
+    journal: Journal, voters: tuple[str, ...], tampering: str, found: str
+) -> None:
+    question = Question("a", "approve", "payout", 0, {"amount": 5}, ("approve",), quorum=2, about={"why": "large"})
+    asked = journal.approvals.open(question, place=Place(None, "root", "task", "@root"))
+    for name in voters:
+        journal.approvals.decide(asked.id, {"type": "approve"}, principal=name)
+    assert list(journal.audit.verify()) == []
+
+    with journal.store.transaction("test.tamper") as tx:
+        tx.all(tampering)
+
+    [fault] = journal.audit.verify()
+    assert fault.endswith(found)
+
+
 @pytest.mark.parametrize("state", ["decided", "expired"])
 def test_a_question_that_was_decided_by_hand_is_found(journal: Journal, state: str) -> None:
     asked = Question("a", "approve", "payout", 0, {"amount": 5}, ("approve", "reject"))
