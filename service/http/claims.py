@@ -41,6 +41,8 @@ from tools.claim_models import Claim, ClaimFileInvalid, Document, Filing, Policy
 router = APIRouter(tags=["submissions"])
 NOWHERE = Path()
 VALUE_ERROR = "Value error, "
+NOTICE = "notice:"
+"""How the threads of notices begin (`service/notices/routes.py`). Their ids can be foreseen, and whoever had one taken would keep it from being told."""
 
 
 def _strictly(model: type[Record]) -> BeforeValidator:
@@ -164,6 +166,8 @@ def _check_input(app: App, given: dict[str, Any]) -> None:
 
 
 def _check_own(app: App, visitor: Visitor, thread_id: str) -> None:
+    if thread_id.startswith(NOTICE):
+        raise InputRefused(f"threads called {NOTICE}… are those of notices; use another thread id")
     run = app.journal.runs.find(thread_id)
     if run is not None:
         _own(run, visitor)

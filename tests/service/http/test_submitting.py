@@ -152,3 +152,11 @@ def test_what_the_graph_does_not_take_is_refused_and_nothing_is_begun(
 ) -> None:
     assert post(intake, body=body).status_code == 422
     assert desk.journal.runs.find("claim-0042") is None
+
+
+def test_nobody_takes_the_thread_of_a_notice(desk: Desk, intake: TestClient) -> None:
+    """It can be foreseen, and a notice whose thread is taken is never told."""
+    answer = post(intake, place=f"{V1}/threads/notice%3Antc_0%3Amail-0/runs")
+
+    assert kind(answer) == (422, "input-refused")
+    assert desk.journal.runs.find("notice:ntc_0:mail-0") is None
