@@ -4,6 +4,7 @@ The app: the API under `/api/v1`, how the server stands, and the pages where peo
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -15,7 +16,7 @@ from checkpointing.errors import CounterfoilError
 from service.http import approvals, claims, dead_letters, effects, events, runs, standing
 from service.http.around import Around
 from service.http.bodies import Bounded
-from service.http.callers import Caller
+from service.http.callers import Caller, check_submits
 from service.http.problems import MEDIA_TYPE, Problem, problem_of, problem_of_fields, problem_of_status
 from service.http.segments import Segments
 from service.http.shown import CallerShown
@@ -79,7 +80,7 @@ def make_app(app: App, doors: Doors, *, draining: Draining | None = None) -> Fas
     _add_problems(made)
     _describe(made)
     made.add_middleware(Segments)
-    made.add_middleware(Bounded, larger=LARGER)
+    made.add_middleware(Bounded, larger=LARGER, check=partial(check_submits, doors))
     made.add_middleware(Around)
     return made
 

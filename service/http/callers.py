@@ -6,6 +6,7 @@ The principal is whom authentication names and nobody else: no body, query or pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -17,7 +18,7 @@ from checkpointing.errors import UnknownApproval, UnknownThread
 from checkpointing.listing import EVERYTHING
 from graph.asks import is_plain
 from service.http.asks import SHOWN, QueryUnknown, RightsMissing
-from service.http.rights import RIGHTS, sight_of
+from service.http.rights import RIGHTS, SUBMITTER, sight_of
 from service.who import Role, Visitor
 from service.who.doors import Doors
 from service.who.refusals import NotAuthenticated
@@ -28,6 +29,7 @@ BEARER = HTTPBearer(
     description="A token made by `counterfoil token add`, or a signed one of the identity provider that this server is told of.",
 )
 FOREIGN = ("cross-site", "same-site")
+NOBODY = "this takes a bearer token: the header Authorization: Bearer, a blank and the token"
 """What a browser says of a request that a page of another origin had it send."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -57,7 +59,7 @@ def caller(
     # A session is for the pages, whose forms carry a secret of their own against other sites' pages; here it would stand alone.
     visitor = doors.visitor(request.headers, session=None)
     if visitor is None:
-        raise NotAuthenticated("this takes a bearer token: the header Authorization: Bearer, a blank and the token")
+        raise NotAuthenticated(NOBODY)
     check_may(visitor, *RIGHTS.get(f"{request.method} {request.scope['route'].path}", ()))
     if request.method not in SAFE and request.headers.get("sec-fetch-site") in FOREIGN:
         raise RightsMissing("a page of another site may not change anything here")
@@ -69,6 +71,14 @@ Caller = Annotated[Visitor, Depends(caller)]
 
 
 def check_may(visitor: Visitor, *roles: Role) -> None:
+def check_submits(doors: Doors, headers: Mapping[str, str]) -> None:
+    """Make sure that whoever sends these headers may submit, before what they submit is read; errors as `caller`."""
+    visitor = doors.visitor(headers, session=None)
+    if visitor is None:
+        raise NotAuthenticated(NOBODY)
+    check_may(visitor, *SUBMITTER)
+
+
     """
     Make sure that they come in one of *roles*.
 
