@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
@@ -28,8 +29,8 @@ BEARER = HTTPBearer(
     auto_error=False,
     description="A token made by `counterfoil token add`, or a signed one of the identity provider that this server is told of.",
 )
-FOREIGN = ("cross-site", "same-site")
 NOBODY = "this takes a bearer token: the header Authorization: Bearer, a blank and the token"
+FOREIGN = ("cross-site", "same-site")
 """What a browser says of a request that a page of another origin had it send."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -61,7 +62,7 @@ def caller(
     if visitor is None:
         raise NotAuthenticated(NOBODY)
     check_may(visitor, *RIGHTS.get(f"{request.method} {request.scope['route'].path}", ()))
-    if request.method not in SAFE and request.headers.get("sec-fetch-site") in FOREIGN:
+    if request.method not in SAFE and (_is_foreign(request) or (visitor.unasked and _names_another(request))):
         raise RightsMissing("a page of another site may not change anything here")
     _check_query(request)
     return visitor
@@ -70,7 +71,6 @@ def caller(
 Caller = Annotated[Visitor, Depends(caller)]
 
 
-def check_may(visitor: Visitor, *roles: Role) -> None:
 def check_submits(doors: Doors, headers: Mapping[str, str]) -> None:
     """Make sure that whoever sends these headers may submit, before what they submit is read; errors as `caller`."""
     visitor = doors.visitor(headers, session=None)
@@ -79,6 +79,7 @@ def check_submits(doors: Doors, headers: Mapping[str, str]) -> None:
     check_may(visitor, *SUBMITTER)
 
 
+def check_may(visitor: Visitor, *roles: Role) -> None:
     """
     Make sure that they come in one of *roles*.
 
@@ -126,6 +127,16 @@ def seen_approval(app: App, visitor: Visitor, approval_id: str) -> Approval:
     if run is None or not sight.covers(run, has_asked=lambda: True):
         raise unseen
     return approval
+
+
+def _is_foreign(request: Request) -> bool:
+    return request.headers.get("sec-fetch-site") in FOREIGN
+
+
+def _names_another(request: Request) -> bool:
+    """Tell whether a page of another place sends this: browsers say so of every change, also where they do not send `Sec-Fetch-Site`."""
+    origin = request.headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
 
 
 def _check_query(request: Request) -> None:

@@ -12,7 +12,8 @@ import anyio
 import pytest
 from fastapi.testclient import TestClient
 
-from service.who import ROLES
+from checkpointing.principals import Person
+from service.who import ROLES, Visitor
 from tests.support.desk import V1, Desk
 
 TEXTS = (
@@ -253,3 +254,15 @@ def test_nothing_is_read_of_a_claim_whose_sender_may_submit_none(desk: Desk, rol
     anyio.run(desk.api, {**scope, "headers": headers, "scheme": "http", "root_path": ""}, receive, send)
 
     assert answered == [status]
+
+
+def test_a_page_of_another_place_changes_nothing_through_a_proxy(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser passes the proxy on behalf of other sites' pages, and old ones and those without TLS do not say `Sec-Fetch-Site`."""
+    desk.asked("0042")
+    operator = Visitor(Person("op"), frozenset({"operator"}), "proxy")
+    monkeypatch.setattr(desk.api.state.doors, "visitor", lambda *_, **__: operator)
+    client, place = desk.anonymous(), f"{V1}/runs/claim-0042/resume"
+
+    assert sound(client.post(place, headers={"origin": "https://evil.example"})).status_code == 403
+    assert sound(client.post(place, headers={"origin": "null"})).status_code == 403
+    assert sound(client.post(place, headers={"origin": "http://testserver"})).status_code == 202
