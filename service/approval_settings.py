@@ -16,6 +16,8 @@ from checkpointing.tiers import Tier, check_ladder
 from nodes.claims import Asking
 from service.setting_names import PREFIX
 
+LONGEST_HOURS = 24 * 3660
+
 
 class TierSetting(BaseModel):
     """One tier of the ladder, as it is written in the settings; see `checkpointing.tiers.Tier`."""
@@ -24,9 +26,9 @@ class TierSetting(BaseModel):
 
     name: str = Field(min_length=1, max_length=100)
     approvers: tuple[str, ...] | None = None
-    hours: float | None = Field(default=None, gt=0, le=24 * 3660)
+    hours: float | None = Field(default=None, gt=0, le=LONGEST_HOURS)
     up_to: int | None = Field(default=None, ge=0, le=LARGEST)
-    remind_hours: float | None = Field(default=None, gt=0)
+    remind_hours: float | None = Field(default=None, gt=0, le=LONGEST_HOURS)
     quorum: int = Field(default=1, ge=1, le=100)
 
     @property
@@ -55,8 +57,8 @@ class ApprovalSettings(BaseSettings):
         approval_on_expiry: What silence counts as: `reject` or `hand_over`.
     """
 
-    approval_hours: float = Field(default=72, gt=0, le=24 * 3660)
-    approval_remind_hours: float | None = Field(default=None, gt=0)
+    approval_hours: float = Field(default=72, gt=0, le=LONGEST_HOURS)
+    approval_remind_hours: float | None = Field(default=None, gt=0, le=LONGEST_HOURS)
     approval_tiers: Annotated[tuple[TierSetting, ...] | None, NoDecode] = None
     approval_four_eyes: bool = False
     approval_on_expiry: Literal["reject", "hand_over"] = "reject"
