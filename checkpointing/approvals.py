@@ -149,7 +149,7 @@ class Approvals:
         reason: str = "",
         operator: bool = False,
     ) -> Approval:
-        """Have other people asked, names or `group:NAME`, in the time that is left; arguments and errors as `extend`."""
+        """Have other people asked, names or `group:NAME`, in the time that is left, and what was voted forgotten; arguments and errors as `extend`."""
         return amending.reassign(self.store, approval_id, to, principal=principal, reason=reason, operator=operator)
 
     def apply_due(self, thread_id: str) -> list[Approval]:

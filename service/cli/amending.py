@@ -59,7 +59,7 @@ def reassign(
     as_json: AsJson = False,
 ) -> None:
     """
-    Ask other people, in the time that is left; those who were asked are not any more.
+    Ask other people, in the time that is left; those who were asked are not any more, and what they voted does not count.
 
     Example: counterfoil reassign apr_74071e3af07eb10a318c --to group:seniors --to ben --as operator-3
     """

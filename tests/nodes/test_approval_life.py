@@ -297,6 +297,23 @@ def test_other_people_are_asked_and_the_first_ones_no_more(journal: Journal, tmp
     assert faults(journal) == []
 
 
+def test_votes_of_those_who_were_asked_before_do_not_count_for_the_others(journal: Journal, tmp_path: Path) -> None:
+    """Whoever stays is asked again too: what they said, they said among others."""
+    graph = asking_claim(journal, tmp_path, approvers=("ada", "ben"), quorum=2)
+    approval = asked(graph)
+    graph.invoke(approve(approval), thread("claim-0042", principal="ada"))
+    journal.approvals.reassign(approval.id, ["ben", "sue"], principal="root", operator=True)
+    assert journal.approvals.votes(approval.id) == []
+
+    graph.invoke(approve(approval), thread("claim-0042", principal="ben"))
+
+    assert journal.approvals.get(approval.id).state == "pending"
+    assert graph.invoke(approve(approval), thread("claim-0042", principal="sue"))["outcome"] == "approve"
+    assert (journal.approvals.get(approval.id).decision or {})["with"] == ["ben"]
+    assert events(journal).count("approval.vote") == 2
+    assert faults(journal) == []
+
+
 @pytest.mark.parametrize("to", [[], [" "], ["a\x00b"]])
 def test_nobody_is_no_one_to_ask(journal: Journal, tmp_path: Path, to: list[str]) -> None:
     approval = asked(asking_claim(journal, tmp_path))

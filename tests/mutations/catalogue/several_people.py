@@ -154,6 +154,14 @@ SEVERAL_PEOPLE = (
         "Anybody has themselves asked.",
     ),
     Mutation(
+        "votes among others",
+        AMENDING,
+        "if amended.approvers != found.approvers:",
+        "if amended.approvers == ():",
+        (APPROVAL_LIFE + "test_votes_of_those_who_were_asked_before_do_not_count_for_the_others",),
+        "Somebody who was taken off has decided all the same.",
+    ),
+    Mutation(
         "whoever was asked before is not any more",
         COVERING,
         "if approval.approvers is not None and not who.is_among(approval.approvers):",
