@@ -9,6 +9,7 @@ The branches say what the caller must do: come back later, stop this worker, ask
     │   ├── EffectBusy        another call is executing this very effect
     │   ├── EffectUnsettled   the receiver did not answer; next time the same key is sent again
     │   ├── ClockBehind       this host's clock is behind the thread's head
+    │   ├── KeyBusy           the first request under this idempotency key is still being answered
     │   └── StoreUnreachable  the database did not answer; JournalUnreachable where it was to be opened
     ├── Stop                  this worker lost its right to write; whoever holds the lease carries on
     │   ├── LeaseLost
@@ -23,6 +24,7 @@ The branches say what the caller must do: come back later, stop this worker, ask
     │   ├── InputChanged, InputRefused
     │   ├── AlreadyDecided, ApprovalExpired, PayloadChanged, NotAllowed, DecisionInvalid
     │   ├── AlreadySettled, ReissueRefused, RunDiscarded
+    │   ├── KeyReused         an idempotency key that is another request's
     │   ├── GraphChanged, GraphRefused
     │   └── JournalUnusable, SchemaTooNew
     ├── Bug                   the graph contradicts its own record; the run becomes a dead letter
@@ -63,6 +65,10 @@ class EffectUnsettled(TryAgain):
 
 class ClockBehind(TryAgain):
     """This host's clock is behind the newest checkpoint; a checkpoint written now would never become the head."""
+
+
+class KeyBusy(TryAgain):
+    """The first request under this idempotency key is still being answered; ask again in a moment."""
 
 
 class StoreUnreachable(TryAgain, ConnectionError):
@@ -149,6 +155,10 @@ class UnknownArtefact(Refused, LookupError):
 
 class UnknownToken(Refused, LookupError):
     """No token has this id."""
+
+
+class KeyReused(Refused):
+    """The idempotency key was used for another request; give every request a key of its own."""
 
 
 class InputChanged(Refused, ValueError):

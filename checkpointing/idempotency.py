@@ -24,7 +24,7 @@ from datetime import timedelta
 from typing import Any
 
 from checkpointing.clock import duration_ms
-from checkpointing.errors import Refused, TryAgain
+from checkpointing.errors import KeyBusy, KeyReused
 from checkpointing.store import Store
 
 PATIENCE = timedelta(seconds=30)
@@ -53,14 +53,6 @@ FORGET = """
 delete from idempotency_keys where principal = :principal and key = :key and status is null and started_ms = :started_ms
 """
 EXPIRE = "delete from idempotency_keys where started_ms < :now - :life_ms"
-
-
-class KeyReused(Refused):
-    """The key was used for another request; give every request a key of its own."""
-
-
-class KeyBusy(TryAgain):
-    """The first request under this key is still being answered; ask again in a moment."""
 
 
 @dataclass(frozen=True, slots=True)

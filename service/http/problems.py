@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from checkpointing import errors
-from checkpointing.errors import AlreadyDecided, CounterfoilError
-from checkpointing.idempotency import KeyBusy, KeyReused
+from checkpointing.errors import AlreadyDecided, CounterfoilError, KeyBusy, KeyReused
 from service import submission
 from service.http.asks import (
     SHOWN,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from checkpointing import Journal, open_journal
-from checkpointing.idempotency import LIFE, PATIENCE, Answer, Begun, KeyBusy, KeyReused
+from checkpointing.errors import KeyBusy, KeyReused
+from checkpointing.idempotency import LIFE, PATIENCE, Answer, Begun
 from tests.support.clock import MovingClock
 from tests.support.processes import context, finish, start
 

@@ -11,7 +11,8 @@ import pytest
 
 from checkpointing import Journal, open_journal
 from checkpointing.admissions import Admission
-from checkpointing.idempotency import PATIENCE, Answer, Begun, KeyBusy
+from checkpointing.errors import KeyBusy
+from checkpointing.idempotency import PATIENCE, Answer, Begun
 from tests.support.points import die_at
 from tests.support.processes import killed, start
 
