@@ -129,13 +129,13 @@ def _values(question: Question, place: Place, payload_hash: str, round_: int, re
         "tiers": json.dumps([one.as_json() for one in question.tiers]) if question.tiers else None,
         "tier": tier,
         "four_eyes": int(question.four_eyes),
-        **terms_of(asked),
+        **columns_of(asked),
         **place.columns(),
     }
 
 
-def terms_of(tier: Tier) -> dict[str, Any]:
-    """Return what a question that stands with *tier* has in its row; times in milliseconds from now on, -1 for none."""
+def columns_of(tier: Tier) -> dict[str, Any]:
+    """Return what a question that stands with *tier* has in its row; times in milliseconds, -1 for none."""
     return {
         "approvers": None if tier.approvers is None else json.dumps(tier.approvers),
         "ttl_ms": -1 if tier.ttl is None else duration_ms(tier.ttl),

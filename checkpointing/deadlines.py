@@ -11,7 +11,7 @@ conditional on the time left, so of a decision and an end that come at once one 
 
 from __future__ import annotations
 
-from checkpointing.asking import terms_of
+from checkpointing.asking import columns_of
 from checkpointing.covering import audit
 from checkpointing.notices import note
 from checkpointing.questions import Approval, approval_from
@@ -64,7 +64,7 @@ def _applied(tx: Tx, row: Row) -> tuple[Approval, str] | None:
     if reminded := tx.one(REMIND, id=approval.id):
         return approval_from(reminded), "approval.remind"
     if (tier := approval.next_tier) and (
-        climbed := tx.one(ESCALATE, id=approval.id, tier=approval.tier, **terms_of(tier))
+        climbed := tx.one(ESCALATE, id=approval.id, tier=approval.tier, **columns_of(tier))
     ):
         return approval_from(climbed), "approval.escalate"
     if not approval.next_tier and (expired := tx.one(EXPIRE, id=approval.id)):
