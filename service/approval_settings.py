@@ -93,9 +93,9 @@ class ApprovalSettings(BaseSettings):
             on_expiry=self.approval_on_expiry,
         )
 
-    def check_asking(self) -> float:
+    def hours_to_decide(self) -> float:
         """
-        Return how long a question waits at most, in hours.
+        Return how many hours pass until nobody is asked any more; a last tier without an end counts for none.
 
         Raises:
             ValueError: the ladder has no end, or a reminder comes at no time.

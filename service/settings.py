@@ -93,16 +93,17 @@ class Settings(ApprovalSettings, PeopleSettings, NoticeSettings):
     @field_validator("cap_supersteps", "cap_money", "cap_tokens", "cap_days", mode="before")
     @classmethod
     def _or_no_cap(cls, given: object) -> object:
-        """Take an empty value for none."""
+        """Take an empty value for no cap."""
         return None if given == "" else given
 
     @model_validator(mode="after")
     def _time_to_decide(self) -> Self:
         """Refuse a ladder without an end, and a cap on age that ends a claim before its adjusters' time is over."""
-        hours = self.check_asking()
+        hours = self.hours_to_decide()
         if self.cap_days is not None and self.cap_days * 24 <= hours:
             raise ValueError(
-                f"{PREFIX}CAP_DAYS ends a claim before {PREFIX}APPROVAL_HOURS are over; make it longer, or empty for no cap"
+                f"{PREFIX}CAP_DAYS ends a claim before {PREFIX}{'APPROVAL_TIERS' if self.approval_tiers else 'APPROVAL_HOURS'} are over; "
+                "make it longer, or empty for no cap"
             )
         return self
 

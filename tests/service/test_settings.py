@@ -68,11 +68,15 @@ def test_a_wrong_variable_is_named(name: str, value: str) -> None:
     assert not list(Path.cwd().iterdir()), "no journal was made"
 
 
-def test_settings_that_do_not_go_together_are_one_line_that_names_them() -> None:
-    said = in_process({"COUNTERFOIL_CAP_DAYS": "1"})("list", code=2)
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [({}, "HOURS"), ({"COUNTERFOIL_APPROVAL_TIERS": '[{"name": "adjusters", "hours": 48}]'}, "TIERS")],
+)
+def test_settings_that_do_not_go_together_are_one_line_that_names_them(given: dict[str, str], named: str) -> None:
+    said = in_process({"COUNTERFOIL_CAP_DAYS": "1", **given})("list", code=2)
 
     assert said.line.startswith(
-        "counterfoil: COUNTERFOIL_CAP_DAYS ends a claim before COUNTERFOIL_APPROVAL_HOURS are over"
+        f"counterfoil: COUNTERFOIL_CAP_DAYS ends a claim before COUNTERFOIL_APPROVAL_{named} are over"
     )
 
 
