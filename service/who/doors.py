@@ -84,6 +84,9 @@ class Doors:
             place: where they are, by `place_of`; after some failures in a row from there each further one waits longer.
             session: the cookie they came with, whose session ends.
 
+        A crash on the way lets nobody in: before the token was looked at the attempt stays counted, after it a session may be left of which nobody
+        has the secret.
+
         Raises:
             NotAuthenticated: the token lets nobody in; it is not told why.
             TooManyLogins: nothing was looked at.

@@ -14,7 +14,6 @@ from checkpointing.hashed import digest_of
 from checkpointing.logins import FIRST, FREE
 from checkpointing.principals import Person
 from service.who import Doors, NotAuthenticated, TooManyLogins, Visitor, place_of
-from service.who.visitor import How
 from tests.support.clock import MovingClock
 
 ADA = Person("ada", frozenset({"motor"}), 50_000)
@@ -236,10 +235,3 @@ def test_a_login_is_not_told_whether_a_token_was_ever_good(journal: Journal) -> 
 )
 def test_a_place_is_an_address_or_the_network_of_one(address: str | None, place: str) -> None:
     assert place_of(address) == place
-
-
-def test_what_a_browser_sends_by_itself_is_told_apart() -> None:
-    """Other sites' pages can make a browser send a cookie, and pass the proxy; they cannot make it send a bearer token."""
-    means: list[tuple[How, bool]] = [("token", False), ("oidc", False), ("session", True), ("proxy", True)]
-
-    assert [Visitor(ADA, frozenset(), how).unasked for how, _ in means] == [unasked for _, unasked in means]
