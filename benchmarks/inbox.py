@@ -47,7 +47,6 @@ ORIGINAL = "original-claim"
 PAGE = 50
 WARM_S = 5.0
 PATIENCE_S = 60.0
-DECIDED = "select count(*) as n, count(distinct id) as approvals from approvals where state = 'decided'"
 TWICE = """
 select subject from audit where event = 'approval.decide' group by subject having count(*) > 1 limit 5
 """

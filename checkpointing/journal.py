@@ -53,7 +53,8 @@ class Journal:
         artefacts: Documents, by digest.
         tokens, sessions: Who may come in, and who is logged in.
         logins: How often somebody failed to, and how long they wait.
-        listing: Pages of runs, approvals and effects.
+        listing: Pages of runs, approvals, effects and entries of the audit.
+        notices: What people are to be told of.
         idempotency: Which requests of the HTTP API were answered, and how.
         closing: Set when it is being closed, for what waits in the background.
         found: How far its tables were when it was opened.
