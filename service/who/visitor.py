@@ -44,3 +44,8 @@ class Visitor:
     def may(self, *roles: Role) -> bool:
         """Tell whether they come in one of *roles*."""
         return not self.roles.isdisjoint(roles)
+
+    @property
+    def unasked(self) -> bool:
+        """Whether a browser sends by itself what they came in by, from other sites' pages too: then a change takes proof that they meant it."""
+        return self.how in ("session", "proxy")
