@@ -17,6 +17,7 @@ from nodes.claims import Asking
 from service.setting_names import PREFIX
 
 LONGEST_HOURS = 24 * 3660
+"""The most that people are given at a time, in hours: some ten years, which every clock can reach."""
 
 
 class TierSetting(BaseModel):

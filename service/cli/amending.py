@@ -10,13 +10,12 @@ from rich.text import Text
 
 from checkpointing import Approval
 from checkpointing.errors import DecisionInvalid
+from service.approval_settings import LONGEST_HOURS
 from service.cli import show, words
 from service.cli.documents import approval_document
 from service.cli.exits import ending, named, print_json
 from service.cli.options import ApprovalId, As, AsJson, Reason, settings_of
 from service.wiring import opened
-
-LONGEST_HOURS = 24 * 3660
 
 
 @ending

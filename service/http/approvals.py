@@ -22,6 +22,7 @@ from checkpointing.questions import ApprovalState
 from checkpointing.waking import submitters
 from graph import thread
 from graph.answers import checked
+from service.approval_settings import LONGEST_HOURS
 from service.http.answers import MaybeUnderKey, Reply
 from service.http.asks import Amount, ApprovalId, AskedAnew, Body, Cursor, Json, Limit, Name, Text, read, written
 from service.http.callers import Caller, Within, seen_approval
@@ -31,7 +32,6 @@ from service.who import Visitor
 from service.wiring import App
 
 router = APIRouter(tags=["approvals"])
-LONGEST_H = 24 * 366
 
 
 class DecisionBody(Body):
@@ -68,7 +68,7 @@ class ReasonBody(Body):
 class ExtendBody(Body):
     """More time."""
 
-    hours: float = Field(gt=0, le=LONGEST_H, description="How much more.")
+    hours: float = Field(gt=0, le=LONGEST_HOURS, description="How much more.")
     reason: Text = ""
 
 
