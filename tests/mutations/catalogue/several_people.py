@@ -148,8 +148,8 @@ SEVERAL_PEOPLE = (
     Mutation(
         "who may change a question",
         AMENDING,
-        "        if not operator:\n            check_may_decide(tx, found, who)",
-        "        if not operator:\n            pass",
+        "        if not operator:\n            raise\n",
+        "        if not operator:\n            pass\n",
         (APPROVAL_LIFE + "test_other_people_are_asked_and_the_first_ones_no_more",),
         "Anybody has themselves asked.",
     ),
