@@ -209,21 +209,20 @@ def _decide(app: App, visitor: Visitor, approval_id: str, body: DecisionBody, *,
     approval = seen_approval(app, visitor, approval_id)
     try:
         return take_decision(app, visitor, approval, body.decision)
-    except AlreadyDecided as decided:
+    except AlreadyDecided:
         current = app.journal.approvals.get(approval_id)
-        if again and _is_same(
-            decided, visitor, body
-        ):  # the request before this one recorded it, and its answer was lost
-            return current
+        if again and is_theirs(current, visitor, body.decision):
+            return current  # the request before this one recorded it, and its answer was lost
         raise
     except PayloadChanged as changed:
         raise AskedAnew(str(changed), approval=app.journal.listing.newest_round(approval)) from changed
 
 
-def _is_same(decided: AlreadyDecided, visitor: Visitor, body: DecisionBody) -> bool:
-    recorded = decided.decision or {}
-    given = {name: value for name, value in body.decision.items() if name != "payload_hash"}
-    return decided.decided_by == visitor.name and all(recorded.get(name) == value for name, value in given.items())
+def is_theirs(approval: Approval, visitor: Visitor, decision: dict[str, Any]) -> bool:
+    """Tell whether what is recorded is this very decision of the visitor's: they sent it before."""
+    recorded = approval.decision or {}
+    given = {name: value for name, value in decision.items() if name != "payload_hash"}
+    return approval.decided_by == visitor.name and all(recorded.get(name) == value for name, value in given.items())
 
 
 def _wanted(found: Found, visitor: Visitor, *, mine: bool) -> bool:

@@ -24,7 +24,7 @@ from checkpointing.errors import (
     PayloadChanged,
     Refused,
 )
-from service.http.approvals import take_decision
+from service.http.approvals import is_theirs, take_decision
 from service.http.callers import seen_approval
 from service.inbox import calls, forms
 from service.inbox.approval import Typed, answer
@@ -50,6 +50,9 @@ def add_to(router: APIRouter, desk: Desk) -> None:
         try:
             take_decision(desk.app, visitor, approval, decision)
         except (AlreadyDecided, ApprovalExpired, PayloadChanged) as late:
+            if is_theirs(desk.journal.approvals.get(approval.id), visitor, decision):
+                # A double click, or a browser that heard no answer to the first.
+                return RedirectResponse(f"/approvals/{approval.id}", status_code=303)
             return _too_late(desk, request, visitor, approval, typed=typed, late=late)
         except (DecisionInvalid, NotAllowed) as refused:
             status = 403 if isinstance(refused, NotAllowed) else 422
@@ -86,9 +89,6 @@ def _too_late(
 ) -> Response:
     """Show what became of the approval meanwhile, and that this answer was not recorded."""
     current = desk.journal.approvals.get(approval.id)
-    if current.decided_by == visitor.name and (current.decision or {}).get("type") == typed.kind:
-        # Their own answer, sent twice: a double click, or a browser that heard no answer to the first.
-        return RedirectResponse(f"/approvals/{approval.id}", status_code=303)
     if isinstance(late, PayloadChanged) and current.state == "pending":
         told = Typed(typed.kind, typed.reason, "This page showed something else. Look at it again.")
         return answer(desk, request, visitor, current, typed=told, status=409)

@@ -17,7 +17,7 @@ from datetime import timedelta
 import structlog
 
 from checkpointing import Journal
-from checkpointing.errors import InputChanged, RunDead, StoreUnreachable
+from checkpointing.errors import InputChanged, RunDead, StoreUnreachable, TryAgain
 from checkpointing.notices import Notice
 from graph import DurableGraph, thread
 from graph.advance import one_line
@@ -47,6 +47,7 @@ class Posting:
         self._routes = routes
         self._looking = threading.Lock()
         self._asked = False
+        self._beyond: set[str] = set()
 
     def look(self) -> int:
         """
@@ -67,8 +68,8 @@ class Posting:
         if not self._routes:
             return forget(self._journal)
         try:
-            noted = self._journal.notices.noted(limit=BATCH)
-            return sum(self._posted(notice) for notice in noted)
+            noted = self._journal.notices.noted(limit=BATCH + len(self._beyond))
+            return sum(self._posted(notice) for notice in noted if notice.id not in self._beyond)
         except StoreUnreachable as away:
             log.warning("journal_away", error=one_line(away))
             return 0
@@ -81,8 +82,13 @@ class Posting:
             self._journal.notices.told(notice.id)
         except StoreUnreachable:
             raise
+        except TryAgain as later:
+            log.warning("notice_later", notice=notice.id, error=one_line(later))
+            return False
         except Exception:
-            log.exception("notice_failed", notice=notice.id)  # a fault of ours; the others are told all the same
+            # A fault of ours, which this code would only meet again; another process, with other code, may tell it. The others are told all the same.
+            log.exception("notice_failed", notice=notice.id)
+            self._beyond.add(notice.id)
             return False
         log.info("notice_posted", notice=notice.id, said=notice.event, messages=len(messages))
         return True

@@ -122,6 +122,16 @@ def test_the_same_answer_twice_is_one_answer(inbox: Pages) -> None:
         assert (visit.status, "You have approved this" in visit.said) == (200, True)
 
 
+def test_another_answer_of_the_same_kind_is_not_the_same_answer(inbox: Pages) -> None:
+    asked = inbox.ask()
+    visit = inbox.visit("ada", "approver")
+    visit.get(f"/approvals/{asked.id}")
+    visit.post(f"/approvals/{asked.id}", type="reject", payload_hash=asked.payload_hash, reason="The wrong car.")
+    visit.post(f"/approvals/{asked.id}", type="reject", payload_hash=asked.payload_hash, reason="The wrong driver.")
+
+    assert (visit.status, "that was not recorded" in visit.said) == (409, True)
+
+
 def test_an_answer_after_the_end_is_told_what_it_came_to(inbox: Pages, clock: MovingClock) -> None:
     asked = inbox.ask()
     visit = inbox.visit("ada", "approver")

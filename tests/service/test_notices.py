@@ -14,7 +14,7 @@ from graph import DurableGraph, thread
 from graph.backoff import Backoff
 from service.notices.graph import ATTEMPTS, BACKOFF
 from service.notices.patience import RESPITE
-from service.notices.posting import KEPT, Posting
+from service.notices.posting import BATCH, KEPT, Posting
 from service.notices.routes import Routes
 from tests.support.clock import MovingClock
 from tests.support.consumer import SECRET, Consumer, consumer
@@ -274,17 +274,21 @@ def test_a_place_that_left_the_settings_is_waited_for(timed: Journal, clock: Mov
     assert hook.events == ["approval.open"]
 
 
-def test_a_note_that_cannot_be_told_keeps_no_other_from_being_told(timed: Journal, hook: Consumer) -> None:
+def test_notes_that_cannot_be_told_keep_no_other_from_being_told(timed: Journal, hook: Consumer) -> None:
+    """More of them than one look takes, and older than all others."""
     graph, notices = asking(timed), posting(timed, hook.url)
     with timed.store.transaction("test.note") as tx:
-        tx.all(
-            "insert into notices (id, thread_id, event, subject, body, at_ms) values ('ntc_0', 't', 'approval.open', 'a', '{}', 0)"
-        )
+        for number in range(BATCH):
+            tx.all(
+                "insert into notices (id, thread_id, event, subject, body, at_ms) values (:id, 't', 'approval.open', 'a', '{}', 0)",
+                id=f"ntc_{number:02}",
+            )
     ask(graph)
+    notices.look()
     carry_on(graph, notices)
 
     assert hook.events == ["approval.open"]
-    assert [one.id for one in timed.notices.noted()] == ["ntc_0"]
+    assert len(timed.notices.noted()) == BATCH
 
 
 @pytest.mark.parametrize(("answer", "base_url"), [(404, "https://inbox.example"), (204, "https://other.example")])
