@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ from checkpointing.clock import from_ms
 from checkpointing.errors import CounterfoilError, TryAgain
 from checkpointing.listing import LAST, Mark
 from service.http.asks import ThreadId
-from service.http.callers import Caller, Within, seen_run
+from service.http.callers import Caller, Within, caller, seen_run
 from service.worker.draining import Draining
 
 router = APIRouter(tags=["runs"])
@@ -126,7 +126,12 @@ async def watch(
         raise TooManyStreams(
             f"this server has {MOST_STREAMS} streams already; ask again later, or look at the run itself"
         )
-    told = _told(app.journal, run.thread_id, last_event_id or 0, request.app.state.draining)
+
+    def look(after: int) -> Look:
+        # Again at every look: whoever's token was revoked meanwhile hears nothing more.
+        return _look(app.journal, seen_run(app, caller(request), run.thread_id).thread_id, after)
+
+    told = _told(look, last_event_id or 0, request.app.state.draining)
     return EventStream(_counted(streams, told), headers={"x-accel-buffering": "no"})
 
 
@@ -139,13 +144,13 @@ async def _counted(streams: Streams, told: AsyncIterator[bytes]) -> AsyncIterato
         streams.open -= 1
 
 
-async def _told(journal: Journal, thread_id: str, after: int, draining: Draining) -> AsyncIterator[bytes]:
+async def _told(look: Callable[[int], Look], after: int, draining: Draining) -> AsyncIterator[bytes]:
     began = spoke = time.monotonic()
     pause_s = SOONEST_S
     yield format_sse_event(retry=RETRY_MS)
     while not draining.asked and time.monotonic() - began < LONGEST_S:
         try:
-            seen = await run_in_threadpool(_look, journal, thread_id, after)
+            seen = await run_in_threadpool(look, after)
         except CounterfoilError:  # the client asks again, and is told then
             return
         for entry in seen.entries:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
+from checkpointing import Journal
+from checkpointing.audit import append
+from graph import thread
 from service.http import events
 from service.worker.draining import Draining
 from tests.support.desk import V1, Desk
@@ -84,7 +88,7 @@ def test_a_stream_ends_when_the_server_is_asked_to(desk: Desk) -> None:
     draining.ask()
 
     async def told() -> list[bytes]:
-        return [one async for one in events._told(desk.journal, "claim-0042", 0, draining)]
+        return [one async for one in events._told(partial(events._look, desk.journal, "claim-0042"), 0, draining)]
 
     assert asyncio.run(told()) == [b"retry: 2000\n\n"]
 
@@ -109,3 +113,25 @@ def test_streams_that_ended_are_not_counted(desk: Desk) -> None:
     watch(desk, desk.submit("0042").thread_id)
 
     assert desk.api.state.streams.open == 0
+
+
+def test_a_stream_ends_when_the_token_it_came_by_is_revoked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"claim_id": "0042", "documents": []}
+    desk.app.graph.submit(given, thread("claim-0042", principal="intake"))
+    token, secret = desk.journal.tokens.add(principal="ada", roles=["operator"], by="test")
+    look, looks = events._look, list[int]()
+
+    def looked(journal: Journal, thread_id: str, after: int) -> events.Look:
+        found = look(journal, thread_id, after)
+        looks.append(after)
+        if len(looks) == 2:  # the first of the stream
+            journal.tokens.revoke(token.id, by="test")
+            with journal.store.transaction("test.happen") as tx:
+                append(tx, thread_id, "test.happened", actor="somebody", subject="after")
+        return found
+
+    monkeypatch.setattr(events, "LONGEST_S", 2.0)
+    monkeypatch.setattr(events, "_look", looked)
+    answer = desk.anonymous({"authorization": f"Bearer {secret}"}).get(f"{V1}/runs/claim-0042/events")
+
+    assert [one["event"] for one in read(answer.text)] == ["run.admit"]
