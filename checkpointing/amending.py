@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from checkpointing.asking import newest_round
-from checkpointing.clock import duration_ms
+from checkpointing.clock import duration_ms, to_ms
 from checkpointing.covering import audit, check_may_decide, existing, locked
 from checkpointing.decisions import refusal
 from checkpointing.errors import DecisionInvalid, NotAllowed
@@ -23,9 +23,12 @@ from checkpointing.store import Store, Tx
 from checkpointing.text import storable
 from checkpointing.voting import forget_votes
 
+LONGEST = timedelta(days=3660)
+"""How long a question waits at most, however often it is given more time."""
+
 EXTEND = """
 update approvals set expires_ms = expires_ms + :by_ms, remind_ms = case when remind_ms is not null then remind_ms + :by_ms end
-where id = :id and state = 'pending' and expires_ms > :now
+where id = :id and state = 'pending' and expires_ms > :now and expires_ms + :by_ms <= opened_ms + :longest_ms
 returning *
 """
 REASSIGN = """
@@ -45,7 +48,7 @@ def extend(
         approval_id,
         "approval.extend",
         EXTEND,
-        {"by_ms": duration_ms(by)},
+        {"by_ms": duration_ms(by), "longest_ms": duration_ms(LONGEST)},
         principal=principal,
         reason=reason,
         operator=operator,
@@ -120,4 +123,8 @@ def _not_amended(tx: Tx, approval_id: str) -> Exception:
     found = existing(tx, approval_id)
     if found.state == "pending" and found.expires_at is None:
         return DecisionInvalid(f"approval {approval_id!r} waits for ever, so there is nothing to extend")
+    if found.state == "pending" and found.expires_at and to_ms(found.expires_at) > tx.now_ms():
+        return DecisionInvalid(
+            f"approval {approval_id!r} would wait for more than {LONGEST.days} days after it was asked; every wait ends"
+        )
     return refusal(found, newest=newest_round(tx, found))

@@ -80,7 +80,7 @@ def check_limit(approval: Approval, decision: Mapping[str, Any], who: Person) ->
     payload = decision["payload"] if decision["type"] == "edit" else approval.payload
     amount = amount_of(payload, approval.amount_in)
     tier = approval.at_tier
-    if tier and tier.up_to is not None and (amount is None or amount > tier.up_to):
+    if tier and tier.up_to is not None and (amount is None or not 0 <= amount <= tier.up_to):
         raise NotAllowed(
             f"tier {tier.name!r} may approve up to {tier.up_to}, and this is {amount}; approval {approval.id!r}"
         )
@@ -88,7 +88,7 @@ def check_limit(approval: Approval, decision: Mapping[str, Any], who: Person) ->
         raise NotAllowed(
             f"{who.name!r} may approve up to {who.limit}, and approval {approval.id!r} has no amount to hold that against"
         )
-    if who.limit is not None and amount is not None and amount > who.limit:
+    if who.limit is not None and amount is not None and not 0 <= amount <= who.limit:
         raise NotAllowed(
             f"{who.name!r} may approve up to {who.limit}, and approval {approval.id!r} would allow {amount}"
         )

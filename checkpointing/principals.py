@@ -6,6 +6,7 @@ An approver is written as a name, or as `group:NAME` for whoever is in that grou
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -63,6 +64,11 @@ def named(principal: object, asks: str) -> str:
     # A caller may hand on a user's number, whatever the type says; a chain of the audit would not be the same when it is read again.
     if not isinstance(principal, str) or not principal.strip() or storable(principal) != principal:
         raise NotAllowed(f"a principal is a name, as text, not {principal!r}")
+    if unicodedata.normalize("NFKC", principal.strip()) != principal:
+        # Who looks like two people counts as two: for a quorum, or beside a claim of their own.
+        raise NotAllowed(
+            f"a principal is a name without blanks around it and in one form of Unicode (NFKC), not {principal!r}"
+        )
     if principal.startswith(GROUP):
         raise NotAllowed(f"nobody is called {principal!r}: names that begin with {GROUP!r} are those of groups")
     return principal

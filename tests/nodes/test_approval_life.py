@@ -326,6 +326,34 @@ def test_nobody_is_no_one_to_ask(journal: Journal, tmp_path: Path, to: list[str]
         journal.approvals.extend("apr_0", DAY, principal=ADA)
 
 
+def test_a_question_is_not_put_off_for_ever(journal: Journal, tmp_path: Path) -> None:
+    approval = asked(asking_claim(journal, tmp_path, ttl=DAY))
+    longer = journal.approvals.extend(approval.id, 3659 * DAY, principal=ADA)
+
+    with pytest.raises(DecisionInvalid, match="every wait ends"):
+        journal.approvals.extend(approval.id, HOUR, principal=ADA)
+
+    assert journal.approvals.get(approval.id).expires_at == longer.expires_at
+
+
+def test_less_than_nothing_is_beyond_any_limit(journal: Journal, tmp_path: Path) -> None:
+    graph = asking_claim(journal, tmp_path, tiers=LADDER)
+    approval = asked(graph)
+    limited = Person("ada", frozenset({"adjusters"}), limit=4)
+
+    for who in (limited, ADA):
+        with pytest.raises(NotAllowed):
+            graph.invoke(edit(approval, {**approval.payload, "amount": -500}), thread("claim-0042", principal=who))
+
+
+@pytest.mark.parametrize("name", ["ada ", " ada", "\uff41da", "a\u0301da"])
+def test_nobody_is_two_people_by_how_a_name_is_written(journal: Journal, tmp_path: Path, name: str) -> None:
+    approval = asked(asking_claim(journal, tmp_path, quorum=2))
+
+    with pytest.raises(NotAllowed, match="in one form"):
+        journal.approvals.decide(approval.id, {"type": "approve"}, principal=name)
+
+
 def test_nobody_passes_for_a_group(journal: Journal, tmp_path: Path) -> None:
     approval = asked(asking_claim(journal, tmp_path, approvers=("group:adjusters",)))
 

@@ -28,7 +28,7 @@ SEVERAL_PEOPLE = (
     Mutation(
         "an approver's limit",
         DECISIONS,
-        "if who.limit is not None and amount is not None and amount > who.limit:",
+        "if who.limit is not None and amount is not None and not 0 <= amount <= who.limit:",
         "if who.limit is None and amount is not None and amount > 2**60:",
         (APPROVAL_LIFE + "test_an_edit_allows_no_more_than_its_tier_and_its_approver_may",),
         "Somebody allows more than they may.",
@@ -44,7 +44,7 @@ SEVERAL_PEOPLE = (
     Mutation(
         "a tier's limit",
         DECISIONS,
-        "(amount is None or amount > tier.up_to)",
+        "(amount is None or not 0 <= amount <= tier.up_to)",
         "amount is None",
         (APPROVAL_LIFE + "test_an_edit_allows_no_more_than_its_tier_and_its_approver_may",),
         "An edit allows what its tier may not.",
@@ -140,8 +140,8 @@ SEVERAL_PEOPLE = (
     Mutation(
         "no more time after the end",
         AMENDING,
-        "where id = :id and state = 'pending' and expires_ms > :now",
-        "where id = :id and state = 'pending' and expires_ms > 0",
+        "where id = :id and state = 'pending' and expires_ms > :now and",
+        "where id = :id and state = 'pending' and expires_ms > 0 and",
         (APPROVAL_LIFE + "test_what_does_not_wait_any_more_is_neither_extended_nor_reassigned",),
         "A question that has ended is opened again.",
     ),
