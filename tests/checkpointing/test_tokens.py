@@ -112,7 +112,7 @@ def test_a_token_nobody_added_is_an_error(journal: Journal) -> None:
         ({"principal": ""}, NotAllowed),
         ({"principal": "group:motor"}, NotAllowed),
         ({"principal": "ada\0"}, NotAllowed),
-        ({"principal": "ada\n"}, InputRefused),
+        ({"principal": "ada\n"}, NotAllowed),
         ({"by": " "}, NotAllowed),
     ],
 )
