@@ -136,8 +136,7 @@ class Crew:
         self.start()
 
     def drain(self) -> list[int]:
-        """End all of them with SIGTERM once they work, and return their exit codes: one that is still being loaded has nothing to drain."""
-        self.wait_working()
+        """End all of them with SIGTERM, and return their exit codes."""
         codes = []
         while self.workers:
             codes.append(self.workers.pop().end(signal.SIGTERM))
