@@ -153,10 +153,11 @@ def test_as_a_reason_it_is_kept_as_it_came_or_refused(desk: Desk, everybody: Tes
     for body, verb in (
         ({"hours": 1, "reason": text}, "extend"),
         ({"to": [text], "reason": "x"}, "reassign"),
-        ({"to": ["everybody"], "reason": text}, "reassign"),
-        ({"reason": text}, "withdraw"),
+        ({"to": ["somebody"], "reason": text}, "reassign"),
     ):
         assert posted(everybody, f"{place}/{verb}", body).status_code in (200, 422)
+    other = desk.asked("0043")  # whoever chose who decides takes nothing back
+    assert posted(everybody, f"{V1}/approvals/{other.id}/withdraw", {"reason": text}).status_code in (200, 422)
     entries = sound(everybody.get(f"{V1}/runs/claim-0042/audit")).json()["items"]
     reasons = {one["body"].get("reason") for one in entries if one["event"] == "approval.extend"}
     assert reasons <= {text}
