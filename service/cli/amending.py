@@ -13,8 +13,8 @@ from checkpointing.errors import DecisionInvalid
 from service.approval_settings import LONGEST_HOURS
 from service.cli import show, words
 from service.cli.documents import approval_document
-from service.cli.exits import ending, named, print_json
-from service.cli.options import ApprovalId, As, AsJson, Reason, settings_of
+from service.cli.exits import ending, person, print_json
+from service.cli.options import ApprovalId, As, AsJson, Groups, Reason, settings_of
 from service.wiring import opened
 
 
@@ -25,6 +25,7 @@ def extend(
     *,
     hours: Annotated[float, typer.Option(help="How much more time, in hours.")],
     principal: As = None,
+    group: Groups = None,
     reason: Reason = None,
     as_json: AsJson = False,
 ) -> None:
@@ -35,14 +36,14 @@ def extend(
 
     Example: counterfoil extend apr_74071e3af07eb10a318c --hours 48 --as operator-3 --reason "On leave until Monday."
     """
-    who = named(principal, command="extend")
+    who = person(principal, group, command="extend")
     if not 0 < hours <= LONGEST_HOURS:
         raise DecisionInvalid(f"--hours takes a number above 0 and up to {LONGEST_HOURS}, not {hours:g}")
     with opened(settings_of(context), must_exist=True) as journal:
         changed = journal.approvals.extend(
             approval_id, timedelta(hours=hours), principal=who, reason=reason or "", operator=True
         )
-    _report(changed, f"Recorded: {who} gave it {hours:g} hours more.", as_json=as_json)
+    _report(changed, f"Recorded: {who.name} gave it {hours:g} hours more.", as_json=as_json)
 
 
 @ending
@@ -54,18 +55,21 @@ def reassign(
         list[str], typer.Option(metavar="NAME", help="Who is asked: a name, or group:NAME. May be repeated.")
     ],
     principal: As = None,
+    group: Groups = None,
     reason: Reason = None,
     as_json: AsJson = False,
 ) -> None:
     """
     Ask other people, in the time that is left; those who were asked are not any more, and what they voted does not count.
 
+    Whoever may not decide it themselves does this as an operator, and does not decide it afterwards. A member of a group says so with --group.
+
     Example: counterfoil reassign apr_74071e3af07eb10a318c --to group:seniors --to ben --as operator-3
     """
-    who = named(principal, command="reassign")
+    who = person(principal, group, command="reassign")
     with opened(settings_of(context), must_exist=True) as journal:
         changed = journal.approvals.reassign(approval_id, to, principal=who, reason=reason or "", operator=True)
-    _report(changed, f"Recorded: {who} has {', '.join(changed.approvers or ())} asked.", as_json=as_json)
+    _report(changed, f"Recorded: {who.name} has {', '.join(changed.approvers or ())} asked.", as_json=as_json)
 
 
 def _report(changed: Approval, said: str, *, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from graph import asks
 from service.cli import show
 from service.cli.advice import carried_on_here, in_python
 from service.cli.documents import approval_document
-from service.cli.exits import ValueNotJson, ending, named, print_json, read_json
+from service.cli.exits import ValueNotJson, ending, person, print_json, read_json
 from service.cli.options import ApprovalId, As, AsJson, Detach, Groups, Reason, settings_of
 from service.cli.progress import advance, leave, report
 from service.cli.runs import all_runs
@@ -79,7 +79,7 @@ def approve(
 
     Example: counterfoil approve apr_74071e3af07eb10a318c --as adjuster-17
     """
-    who = _person(principal, group, command="approve")
+    who = person(principal, group, command="approve")
     _decide(context, approval_id, who, asks.approve, detach=detach, as_json=as_json)
 
 
@@ -105,7 +105,7 @@ def reject(
     def made(approval: Approval) -> Command[Any]:
         return asks.reject(approval, reason)
 
-    who = _person(principal, group, command="reject")
+    who = person(principal, group, command="reject")
     _decide(context, approval_id, who, made, detach=detach, as_json=as_json)
 
 
@@ -136,7 +136,7 @@ def edit(
     def made(approval: Approval) -> Command[Any]:
         return asks.edit(approval, given, reason)
 
-    who = _person(principal, group, command="edit")
+    who = person(principal, group, command="edit")
     _decide(context, approval_id, who, made, detach=detach, as_json=as_json)
 
 
@@ -144,7 +144,9 @@ def edit(
 def withdraw(
     context: typer.Context,
     approval_id: ApprovalId,
+    *,
     principal: As = None,
+    group: Groups = None,
     reason: Reason = None,
     as_json: AsJson = False,
 ) -> None:
@@ -157,11 +159,11 @@ def withdraw(
 
     Example: counterfoil withdraw apr_74071e3af07eb10a318c --as adjuster-17 --reason "Asked in error."
     """
-    who = named(principal, command="withdraw")
+    who = person(principal, group, command="withdraw")
     with wired(settings_of(context), must_exist=True) as app:
         withdrawn = app.journal.approvals.withdraw(approval_id, principal=who, reason=reason or "")
         if not as_json:
-            show.stdout().print(Text(f"Recorded: withdrawn by {who}."), soft_wrap=True)
+            show.stdout().print(Text(f"Recorded: withdrawn by {who.name}."), soft_wrap=True)
         if not carried_on_here(app.journal.runs.find(withdrawn.thread_id)):
             _leave(withdrawn, as_json=as_json)
             return
@@ -215,10 +217,6 @@ def _leave(withdrawn: Approval, *, as_json: bool) -> None:
         return
     said = f"This run is carried on by its own graph: {in_python(withdrawn.thread_id)}; or by the Agent Server: a run with input=None."
     show.stdout().print(Text(said), soft_wrap=True)
-
-
-def _person(principal: str | None, groups: list[str] | None, *, command: str) -> Person:
-    return Person(named(principal, command=command), frozenset(groups or ()))
 
 
 def _say_recorded(app: App, approval_id: str) -> None:

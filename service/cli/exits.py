@@ -38,6 +38,7 @@ from checkpointing.errors import (
     TryAgain,
     Unreachable,
 )
+from checkpointing.principals import Person
 from service.cli import words
 from service.cli.options import given_to
 from tools.wire import NoConnection
@@ -151,3 +152,8 @@ def named(principal: str | None, *, command: str) -> str:
             f"{command} needs --as NAME: who is acting? Nothing was recorded; give it again with --as"
         )
     return principal.strip()
+
+
+def person(principal: str | None, groups: list[str] | None, *, command: str) -> Person:
+    """Return who is acting, with the groups they say they are in: whoever has the journal is believed. Errors as `named`."""
+    return Person(named(principal, command=command), frozenset(groups or ()))

@@ -65,6 +65,18 @@ def test_two_of_a_group_approve(cli: Cli, filed: Make) -> None:
     ]
 
 
+def test_a_member_of_a_group_changes_a_question_as_one_who_may_decide_it(cli: Cli, filed: Make) -> None:
+    """And so decides it afterwards, which an operator who chose who decides may not."""
+    claim = filed()
+    cli(*claim.submit, **TIERS)
+    asked, ann = approval_of(cli, claim), ("--as", "ann", "--group", "adjusters")
+    cli("reassign", asked, "--to", "ann", "--to", "group:adjusters", *ann)
+    cli("extend", asked, "--hours", "1", *ann)
+
+    assert cli("approve", asked, *ann).stdout.startswith("Recorded: approve by ann.")
+    assert cli("withdraw", asked, *ann).stdout.startswith("Recorded: withdrawn by ann.")
+
+
 def test_a_ladder_that_has_no_end_is_a_wrong_setting(cli: Cli) -> None:
     for ladder in ("{", "[]x", "[{}]", json.dumps(LADDER[:1]), json.dumps([{**LADDER[1], "colour": 1}])):
         said = cli("list", code=2, COUNTERFOIL_APPROVAL_TIERS=ladder)
