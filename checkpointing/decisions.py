@@ -10,11 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
 from checkpointing.digest import canonical
 from checkpointing.errors import (
     AlreadyDecided,
@@ -25,6 +20,7 @@ from checkpointing.errors import (
     PayloadChanged,
     Refused,
 )
+from checkpointing.fitting import SchemaUnusable, fault_in
 from checkpointing.principals import Person
 from checkpointing.questions import Approval, amount_of
 
@@ -162,9 +158,8 @@ def _edited(approval: Approval, payload: Any) -> Any:
 
 def _check_fits(approval_id: str, schema: dict[str, Any], payload: Any) -> None:
     try:
-        # An empty registry: a reference to elsewhere must not be fetched, least of all inside a transaction.
-        fault = best_match(Draft202012Validator(schema, registry=Registry()).iter_errors(payload))
-    except Unresolvable as error:
+        fault = fault_in(schema, payload)
+    except SchemaUnusable as error:
         raise DecisionInvalid(f"the schema of approval {approval_id!r} cannot be applied: {error}") from error
     if fault is not None:
         raise DecisionInvalid(f"an edit of approval {approval_id!r} does not fit at {fault.json_path}: {fault.message}")

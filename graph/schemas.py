@@ -13,13 +13,11 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 from uuid import UUID
 
-from jsonschema import Draft202012Validator, FormatChecker
-from jsonschema.exceptions import SchemaError, best_match
+from jsonschema import FormatChecker
 from pydantic import AnyUrl, TypeAdapter, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from checkpointing.errors import DecisionInvalid
+from checkpointing.fitting import SchemaUnusable, fault_in
 
 READERS: Mapping[str, TypeAdapter[Any]] = {
     "date-time": TypeAdapter(datetime),
@@ -55,10 +53,8 @@ def check_fits(schema: dict[str, Any], value: Any, what: str) -> None:
         DecisionInvalid: it does not, or the schema is none that can be applied.
     """
     try:
-        # An empty registry: a reference to elsewhere must not be fetched.
-        fits = Draft202012Validator(schema, registry=Registry(), format_checker=FORMATS)
-        fault = best_match(fits.iter_errors(value))
-    except (SchemaError, Unresolvable) as error:
+        fault = fault_in(schema, value, formats=FORMATS)
+    except SchemaUnusable as error:
         raise DecisionInvalid(f"{what} cannot be checked: {error}") from error
     if fault is not None:
         raise DecisionInvalid(f"{what} does not fit at {fault.json_path}: {fault.message}")

@@ -18,15 +18,13 @@ from typing import Annotated, Any, Self
 from urllib.parse import quote
 
 from fastapi import APIRouter
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
-from referencing import Registry
 from starlette.responses import Response
 
 from checkpointing import Run
 from checkpointing.artefacts import Artefact
 from checkpointing.errors import InputRefused, RunDead
+from checkpointing.fitting import fault_in
 from graph import thread
 from service.http.answers import Once, Reply, UnderKey
 from service.http.asks import SHOWN, Body, Json, Name, ThreadId, ThreadTaken, pure_json
@@ -158,7 +156,7 @@ def _document(document: Document, content: str) -> tuple[Artefact, bytes]:
 def _check_input(app: App, given: dict[str, Any]) -> None:
     """Refuse what the graph could only die of."""
     schema = app.graph.compiled.get_input_jsonschema()
-    fault = best_match(Draft202012Validator(schema, registry=Registry()).iter_errors(given))
+    fault = fault_in(schema, given)
     if fault is not None:
         raise InputRefused(
             f"the input does not fit at {fault.json_path}: it is to be {fault.validator} {fault.validator_value!r:.80}"

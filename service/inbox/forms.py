@@ -21,12 +21,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from checkpointing import Approval
+from checkpointing.fitting import SchemaUnusable, faults_in
 from service.inbox import words
 
 Kind = Literal["fixed", "money", "integer", "number", "boolean", "choice", "text", "json"]
@@ -249,9 +247,8 @@ def _put(payload: Any, path: tuple[str, ...], value: Any) -> None:
 def _checked(approval: Approval, payload: Any, read_back: list[Field]) -> list[Field]:
     """Return the fields with what the approval's own schema says against their values."""
     try:
-        # An empty registry: a reference to elsewhere must not be fetched.
-        faults = list(Draft202012Validator(approval.edits or {}, registry=Registry()).iter_errors(payload))
-    except Unresolvable:
+        faults = faults_in(approval.edits or {}, payload)
+    except SchemaUnusable:
         return read_back  # the ledger says so
     at = {tuple(map(str, fault.absolute_path)): fault for fault in reversed(faults)}
     return [replace(one, error=_said(one, at[one.path])) if one.path in at else one for one in read_back]

@@ -172,8 +172,8 @@ FORMATS = (
     Mutation(
         "formats of text are read as the node's type reads them",
         SCHEMAS,
-        "registry=Registry(), format_checker=FORMATS)",
-        "registry=Registry())",
+        "fault_in(schema, value, formats=FORMATS)",
+        "fault_in(schema, value)",
         (FIT_TESTS + "test_an_answer_that_its_type_refuses_is_not_recorded",),
         "An answer is recorded that the node refuses at every advance, and the run dies of it.",
     ),
