@@ -6,29 +6,26 @@ A decision is recorded at once and its run woken; a worker carries it on. Who de
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from langgraph.types import Command
 from pydantic import Field
 from starlette.responses import Response
 
 from checkpointing import Approval
-from checkpointing.errors import AlreadyDecided, NotAllowed, PayloadChanged, RunDead
+from checkpointing.errors import AlreadyDecided, PayloadChanged
 from checkpointing.listing import Asked, Found
 from checkpointing.questions import ApprovalState
-from checkpointing.waking import submitters
-from graph import thread
-from graph.answers import checked
 from service.approval_settings import LONGEST_HOURS
+from service.deciding import is_theirs, take_back, take_decision
 from service.http.answers import MaybeUnderKey, Reply
 from service.http.asks import Amount, ApprovalId, AskedAnew, Body, Cursor, Json, Limit, Name, Text, read, written
-from service.http.callers import Caller, Within, seen_approval
-from service.http.rights import SEES_EVERYTHING
+from service.http.callers import Caller, Within
 from service.http.shown import ApprovalShown, PageShown, VoteShown
 from service.who import Visitor
+from service.who.rights import SEES_EVERYTHING
+from service.who.sight import seen_approval
 from service.wiring import App
 
 router = APIRouter(tags=["approvals"])
@@ -174,37 +171,6 @@ def reassign(app: Within, visitor: Caller, approval_id: ApprovalId, body: Reassi
     )
 
 
-def take_decision(app: App, visitor: Visitor, approval: Approval, decision: dict[str, Any]) -> Approval:
-    """
-    Record the visitor's decision and return the approval after it; for pages and for the API.
-
-    Raises:
-        GraphChanged: this code cannot carry the run on; nothing was recorded.
-        NotAllowed, DecisionInvalid, AlreadyDecided, ApprovalExpired, PayloadChanged: as `Approvals.decide`.
-    """
-    run = app.journal.runs.find(approval.thread_id)
-    if run is None or run.graph != app.graph.name or approval.interrupt_id:
-        return app.journal.approvals.decide(approval.id, checked(approval, decision), principal=visitor.person)
-    command: Command[Any] = Command(resume={**decision, "approval": approval.id})
-    with suppress(RunDead):  # it is recorded all the same, and read when somebody redrives the run
-        app.graph.submit(command, thread(approval.thread_id, principal=visitor.person))
-    return app.journal.approvals.get(approval.id)
-
-
-def take_back(app: App, visitor: Visitor, approval: Approval, reason: str) -> Approval:
-    """
-    Withdraw the approval as the visitor; for pages and for the API.
-
-    Raises:
-        NotAllowed: they come in no role that decides, and did not submit it; or as `Approvals.withdraw`, whose other errors it has too.
-    """
-    with app.journal.store.reading() as tx:
-        own = visitor.name in submitters(tx, approval.thread_id)
-    if not own and not visitor.may("approver"):
-        raise NotAllowed(f"{visitor.name!r} does not come as an approver, and did not submit approval {approval.id!r}")
-    return app.journal.approvals.withdraw(approval.id, principal=visitor.person, reason=reason)
-
-
 def _decide(app: App, visitor: Visitor, approval_id: str, body: DecisionBody, *, again: bool) -> Approval:
     approval = seen_approval(app, visitor, approval_id)
     try:
@@ -216,13 +182,6 @@ def _decide(app: App, visitor: Visitor, approval_id: str, body: DecisionBody, *,
         raise
     except PayloadChanged as changed:
         raise AskedAnew(str(changed), approval=app.journal.listing.newest_round(approval)) from changed
-
-
-def is_theirs(approval: Approval, visitor: Visitor, decision: dict[str, Any]) -> bool:
-    """Tell whether what is recorded is this very decision of the visitor's: they sent it before."""
-    recorded = approval.decision or {}
-    given = {name: value for name, value in decision.items() if name != "payload_hash"}
-    return approval.decided_by == visitor.name and all(recorded.get(name) == value for name, value in given.items())
 
 
 def _wanted(found: Found, visitor: Visitor, *, mine: bool) -> bool:

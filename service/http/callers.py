@@ -1,5 +1,5 @@
 """
-Callers: who sent a request, whether their roles open what it asks for, and what they may see of it.
+Callers: who sent a request, and whether their roles open what it asks for.
 
 The principal is whom authentication names and nobody else: no body, query or path says who is acting.
 """
@@ -14,15 +14,11 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
-from checkpointing import Approval, Run
-from checkpointing.errors import UnknownApproval, UnknownThread
-from checkpointing.listing import EVERYTHING
-from graph.asks import is_plain
 from service.http.asks import SHOWN, QueryUnknown, RightsMissing
-from service.http.rights import RIGHTS, SUBMITTER, sight_of
 from service.who import Role, Visitor
 from service.who.doors import Doors
 from service.who.refusals import NotAuthenticated
+from service.who.rights import RIGHTS, SUBMITTER
 from service.wiring import App
 
 BEARER = HTTPBearer(
@@ -91,42 +87,6 @@ def check_may(visitor: Visitor, *roles: Role) -> None:
         raise RightsMissing(
             f"this takes the role {needed}; {visitor.name!r} has {', '.join(sorted(visitor.roles)) or 'none'}"
         )
-
-
-def seen_run(app: App, visitor: Visitor, thread_id: str) -> Run:
-    """
-    Return the run, if the visitor may see it.
-
-    Raises:
-        UnknownThread: there is none, or none that they may see; which of the two, nobody is told.
-    """
-    run = app.journal.runs.find(thread_id) if is_plain(thread_id) else None
-    if run is None or not sight_of(visitor).covers(run, has_asked=lambda: app.journal.listing.has_asked(thread_id)):
-        raise UnknownThread(f"there is no run {thread_id!r} that you may see")
-    return run
-
-
-def seen_approval(app: App, visitor: Visitor, approval_id: str) -> Approval:
-    """
-    Return the approval, if the visitor may see it.
-
-    Raises:
-        UnknownApproval: there is none, or none that they may see.
-    """
-    unseen = UnknownApproval(f"there is no approval {approval_id!r} that you may see")
-    if not is_plain(approval_id):  # a question that Postgres does not take
-        raise unseen
-    try:
-        approval = app.journal.approvals.get(approval_id)
-    except UnknownApproval:
-        raise unseen from None
-    sight = sight_of(visitor)
-    if sight == EVERYTHING or sight.asking:
-        return approval
-    run = app.journal.runs.find(approval.thread_id)
-    if run is None or not sight.covers(run, has_asked=lambda: True):
-        raise unseen
-    return approval
 
 
 def _is_foreign(request: Request) -> bool:

@@ -30,7 +30,8 @@ from checkpointing.clock import from_ms
 from checkpointing.errors import CounterfoilError, TryAgain
 from checkpointing.listing import LAST, Mark
 from service.http.asks import ThreadId
-from service.http.callers import Caller, Within, caller, seen_run
+from service.http.callers import Caller, Within, caller
+from service.who.sight import seen_run
 from service.worker.draining import Draining
 
 router = APIRouter(tags=["runs"])

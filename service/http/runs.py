@@ -12,9 +12,9 @@ from checkpointing.admissions import RunState
 from checkpointing.errors import GraphChanged
 from graph.timeline import timeline
 from service.http.asks import Cursor, Limit, Name, ThreadId, read, written
-from service.http.callers import Caller, Within, seen_run
-from service.http.rights import sight_of
+from service.http.callers import Caller, Within
 from service.http.shown import EntryShown, PageShown, RunShown, TimelineShown
+from service.who.sight import seen_run, sight_of
 
 router = APIRouter(tags=["runs"])
 

@@ -14,9 +14,9 @@ from starlette.responses import RedirectResponse, Response
 
 from checkpointing import Approval, EffectRecord, Run
 from checkpointing.errors import DecisionInvalid, UnknownThread
-from service.http.callers import seen_approval
 from service.inbox.acts import ACTS, HOURS, Act, Asked, NotTyped
 from service.inbox.desk import Desk, Form, text
+from service.who.sight import seen_approval
 from service.who.visitor import Visitor
 
 LONGEST_REASON = 2_000

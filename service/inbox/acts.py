@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from checkpointing.digest import canonical
 from checkpointing.errors import ArgumentsNotJson
-from service.http.approvals import take_back
+from service.deciding import take_back
 from service.inbox.desk import Desk, text
 from service.who.visitor import Role, Visitor
 

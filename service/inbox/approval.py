@@ -14,8 +14,6 @@ from starlette.responses import Response
 
 from checkpointing import Approval, Run
 from checkpointing.voting import Vote, needed
-from service.http.callers import seen_approval
-from service.http.rights import RIGHTS
 from service.inbox import calls, differences, documents, forms, history, words
 from service.inbox.calls import Call
 from service.inbox.desk import Desk, why_not
@@ -24,6 +22,8 @@ from service.inbox.documents import Document
 from service.inbox.forms import Field
 from service.inbox.history import History
 from service.inbox.queue import Row, next_for
+from service.who.rights import RIGHTS
+from service.who.sight import seen_approval
 from service.who.visitor import Visitor
 
 SIMILAR, VOTES = (RIGHTS[f"GET /approvals/{{approval_id}}/{what}"] for what in ("similar", "votes"))

@@ -24,11 +24,11 @@ from checkpointing.errors import (
     PayloadChanged,
     Refused,
 )
-from service.http.approvals import is_theirs, take_decision
-from service.http.callers import seen_approval
+from service.deciding import is_theirs, take_decision
 from service.inbox import calls, forms
 from service.inbox.approval import Typed, answer
 from service.inbox.desk import Desk, Form, text
+from service.who.sight import seen_approval
 from service.who.visitor import Visitor
 
 REASON_MISSING = "Say why: the reason is recorded, and may be told to whoever asked."

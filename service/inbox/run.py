@@ -13,10 +13,10 @@ from starlette.responses import Response
 from checkpointing import Approval, Entry, Run
 from checkpointing.listing import Sight
 from graph.timeline import Timeline, timeline
-from service.http.callers import seen_run
 from service.inbox.desk import Desk
 from service.inbox.drawing import Drawn, draw
 from service.situation import situation
+from service.who.sight import seen_run
 from service.words import why
 
 SHOWN = 50

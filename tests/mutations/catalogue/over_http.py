@@ -78,8 +78,8 @@ OVER_HTTP = (
     ),
     Mutation(
         "a lost answer is only one's own",
-        HTTP + "approvals.py",
-        "decided.decided_by == visitor.name and all(",
+        "service/deciding.py",
+        "approval.decided_by == visitor.name and all(",
         "all(",
         (TESTS + "test_approvals.py::test_a_request_whose_server_died_first_hears_of_whoever_decided_meanwhile",),
         "Somebody believes that they decided what somebody else did.",

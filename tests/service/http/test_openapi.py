@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.http.rights import OPEN, RIGHTS
+from service.who.rights import OPEN, RIGHTS
 from tests.support.desk import V1, Desk, full
 
 

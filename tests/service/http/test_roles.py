@@ -10,8 +10,8 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
 from service.http.callers import Caller
-from service.http.rights import OPEN, RIGHTS
 from service.who import ROLES
+from service.who.rights import OPEN, RIGHTS
 from tests.support.desk import ROOTS, V1, Desk, full
 
 NOBODY = "nobody"

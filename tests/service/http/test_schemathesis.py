@@ -17,10 +17,10 @@ from schemathesis import CheckFunction, GenerationMode
 from schemathesis.specs.openapi.checks import ignored_auth, negative_data_rejection, positive_data_acceptance
 
 from checkpointing import open_journal
-from service.http.rights import OPEN, RIGHTS
 from service.http.server import listen, serve, url_of
 from service.settings import load_settings
 from service.who import ROLES
+from service.who.rights import OPEN, RIGHTS
 from service.worker.draining import Draining
 from tests.support.desk import V1, Desk, full, make_desk
 from tests.support.desk_graph import desk_graph

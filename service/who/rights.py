@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checkpointing.listing import EVERYTHING, NOTHING, Sight
-from service.who import ROLES, Role, Visitor
+from service.who.visitor import ROLES, Role
 
 ANYBODY: tuple[Role, ...] = ROLES
 SEES_EVERYTHING: tuple[Role, ...] = ("operator", "auditor")
@@ -53,14 +52,3 @@ RIGHTS: Mapping[str, tuple[Role, ...]] = {
 """Each operation below `/api/v1`, and `/metrics`, by its method and path."""
 OPEN = frozenset({"GET /healthz", "GET /readyz", "GET /api/v1/openapi.json"})
 """What takes no authentication: it says nothing of any claim or person."""
-
-
-def sight_of(visitor: Visitor) -> Sight:
-    """Return which runs they may see; whoever has no role here sees none."""
-    if visitor.may(*SEES_EVERYTHING):
-        return EVERYTHING
-    if not visitor.may("submitter", "approver"):
-        return NOTHING
-    # An approver who submits too sees their own; one who does not is nobody's submitter, whatever they are called.
-    principal = visitor.name if visitor.may("submitter") else None
-    return Sight(principal, asking=visitor.may("approver"))
