@@ -21,8 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from checkpointing import Approval, EffectRecord, Journal, Run
-from checkpointing.admissions import run_from
-from checkpointing.clock import duration_ms
+from checkpointing.watching import watched
 from service.inbox.desk import Desk
 from service.notices.graph import NAME as NOTICES
 from service.words import why
@@ -30,18 +29,6 @@ from service.words import why
 SHOWN = 50
 PATIENCE = timedelta(minutes=1)
 """How long a run may be due and held by nobody before it counts as stuck; a worker takes up what is due within seconds."""
-
-STUCK = """
-select runs.* from runs left join leases on leases.name = 'thread:' || runs.thread_id
-where runs.due_ms <= :until and (leases.owner is null or leases.expires_ms <= :now_ms)
-order by runs.due_ms, runs.thread_id limit :limit
-"""
-HELD = """
-select runs.*, leases.owner as holder from runs join leases on leases.name = 'thread:' || runs.thread_id
-where runs.state in ('admitted', 'running') and runs.graph <> :quiet and leases.owner is not null and leases.expires_ms > :now_ms
-order by runs.thread_id limit :limit
-"""
-PARKED = "select * from runs where state = 'parked' and graph <> :quiet order by thread_id limit :limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +72,14 @@ def add_to(router: APIRouter, desk: Desk) -> None:
 
 def look(journal: Journal) -> Looked:
     """Look at everything once."""
-    with journal.store.reading() as tx:
-        now_ms, limit = tx.now_ms(), SHOWN + 1
-        stuck = tx.all(STUCK, until=now_ms - duration_ms(PATIENCE), now_ms=now_ms, limit=limit)
-        held = tx.all(HELD, now_ms=now_ms, quiet=NOTICES, limit=limit)
-        parked = [run_from(row) for row in tx.all(PARKED, quiet=NOTICES, limit=limit)]
-    asked = {
-        one.thread_id: one for run in parked for one in journal.approvals.pending(thread_id=run.thread_id, limit=1)
-    }
+    limit = SHOWN + 1
+    now = watched(journal.store, patience=PATIENCE, quiet=NOTICES, limit=limit)
     return Looked(
         in_doubt=journal.effects.list(state="in_doubt", limit=limit),
         dead=[Line(run, why(run)) for run in journal.runs.dead(limit=limit)],
-        stuck=[Line(run, _stuck(run)) for run in map(run_from, stuck)],
-        running=[Line(run_from(row), "", str(row["holder"])) for row in held],
-        waiting=[Line(run, _waits(run), approval=asked.get(run.thread_id)) for run in parked],
+        stuck=[Line(run, _stuck(run)) for run in now.stuck],
+        running=[Line(run, "", holder) for run, holder in now.held],
+        waiting=[Line(run, _waits(run), approval=asked) for run, asked in now.parked],
     )
 
 
