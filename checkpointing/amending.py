@@ -7,19 +7,19 @@ Who may: whoever may decide it, and an operator, whom the service lets in as one
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 
 from checkpointing.asking import newest_round
-from checkpointing.clock import duration_ms, to_ms
+from checkpointing.clock import duration_ms, from_ms, to_ms
 from checkpointing.covering import audit, check_may_decide, existing, locked
 from checkpointing.decisions import refusal
 from checkpointing.errors import DecisionInvalid, NotAllowed
 from checkpointing.notices import note
-from checkpointing.principals import Person, Principal, person
+from checkpointing.principals import GROUP, Person, Principal, person
 from checkpointing.questions import Approval, approval_from
-from checkpointing.store import Store, Tx
+from checkpointing.store import Row, Store, Tx
 from checkpointing.text import storable
 from checkpointing.voting import forget_votes
 
@@ -37,22 +37,22 @@ returning *
 """
 
 
+Change = Callable[[Tx, Approval], tuple[Row | None, dict[str, Any]]]
+"""Makes the change as part of a transaction that holds the approval's row; returns the row after it, `None` if it was not made, and what the audit says."""
+
+
 def extend(
     store: Store, approval_id: str, by: timedelta, *, principal: Principal | None, reason: str, operator: bool
 ) -> Approval:
     """Give a question that still waits more time; errors as `Approvals.extend`."""
     if by <= timedelta():
         raise DecisionInvalid(f"approval {approval_id!r} is extended by a time longer than nothing, not by {by}")
-    return _amend(
-        store,
-        approval_id,
-        "approval.extend",
-        EXTEND,
-        {"by_ms": duration_ms(by), "longest_ms": duration_ms(LONGEST)},
-        principal=principal,
-        reason=reason,
-        operator=operator,
-    )
+
+    def put_off(tx: Tx, found: Approval) -> tuple[Row | None, dict[str, Any]]:
+        row = tx.one(EXTEND, id=found.id, by_ms=duration_ms(by), longest_ms=duration_ms(LONGEST))
+        return row, {"until": from_ms(row["expires_ms"]).isoformat()} if row else {}
+
+    return _amend(store, approval_id, "approval.extend", put_off, principal=principal, reason=reason, operator=operator)
 
 
 def reassign(
@@ -61,16 +61,19 @@ def reassign(
     """Have other people asked; errors as `Approvals.reassign`."""
     if not to or not all(one.strip() and storable(one) == one for one in to):
         raise DecisionInvalid(f"approval {approval_id!r} is reassigned to somebody: names, or group:NAME")
-    values = {"approvers": json.dumps(list(to))}
+    asked = list(dict.fromkeys(to))
+
+    def hand_on(tx: Tx, found: Approval) -> tuple[Row | None, dict[str, Any]]:
+        if len(asked) < found.quorum and not any(one.startswith(GROUP) for one in asked):
+            raise DecisionInvalid(
+                f"approval {found.id!r} takes {found.quorum} people who say the same, so it is not reassigned to {len(asked)}"
+            )
+        row = tx.one(REASSIGN, id=found.id, approvers=json.dumps(asked))
+        forget_votes(tx, found.id)
+        return row, {"to": asked}
+
     return _amend(
-        store,
-        approval_id,
-        "approval.reassign",
-        REASSIGN,
-        values,
-        principal=principal,
-        reason=reason,
-        operator=operator,
+        store, approval_id, "approval.reassign", hand_on, principal=principal, reason=reason, operator=operator
     )
 
 
@@ -78,8 +81,7 @@ def _amend(
     store: Store,
     approval_id: str,
     event: str,
-    sql: str,
-    values: dict[str, Any],
+    change: Change,
     *,
     principal: Principal | None,
     reason: str,
@@ -89,14 +91,12 @@ def _amend(
     with store.transaction("approval.amend") as tx:
         found = locked(tx, approval_id)
         as_operator = _is_as_operator(tx, found, who, operator=operator)
-        row = tx.one(sql, id=approval_id, **values)
+        row, said = change(tx, found)
         if row is None:
             raise _not_amended(tx, approval_id)
         amended = approval_from(row)
-        if event == "approval.reassign":
-            forget_votes(tx, approval_id)
         note(tx, amended, event, by=who.name)
-        body = {"terms": amended.terms(), "reason": storable(reason), **_changed(amended, event)}
+        body = {"terms": amended.terms(), "reason": storable(reason), **said}
         audit(tx, amended, event, actor=who.name, **body, **({"operator": True} if as_operator else {}))
         return amended
 
@@ -110,13 +110,6 @@ def _is_as_operator(tx: Tx, found: Approval, who: Person, *, operator: bool) -> 
             raise
         return True
     return False
-
-
-def _changed(amended: Approval, event: str) -> dict[str, Any]:
-    """Return what the audit says of it beside the hash of the terms: who is asked, or until when."""
-    if event == "approval.reassign":
-        return {"to": list(amended.approvers or ())}
-    return {"until": amended.expires_at.isoformat() if amended.expires_at else None}
 
 
 def _not_amended(tx: Tx, approval_id: str) -> Exception:

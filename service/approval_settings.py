@@ -11,12 +11,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
+from checkpointing.amending import LONGEST
 from checkpointing.budget import LARGEST
 from checkpointing.tiers import Tier, check_ladder
 from nodes.claims import Asking
 from service.setting_names import PREFIX
 
-LONGEST_HOURS = 24 * 3660
+LONGEST_HOURS = LONGEST // timedelta(hours=1)
 """The most that people are given at a time, in hours: some ten years, which every clock can reach."""
 
 

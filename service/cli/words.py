@@ -180,7 +180,8 @@ def approval(one: Approval) -> str:
 
 def asked_of(one: Approval) -> str:
     """Return who is asked: the tier, and how many of them it takes; empty where it is anybody."""
-    tier = one.at_tier.name if one.at_tier else ", ".join(one.approvers or ())
+    by_ladder = one.at_tier is not None and one.approvers == one.at_tier.approvers  # others, where it was reassigned
+    tier = one.at_tier.name if one.at_tier and by_ladder else ", ".join(one.approvers or ())
     return f"{one.quorum} of {tier or 'them'}" if one.quorum > 1 else tier
 
 

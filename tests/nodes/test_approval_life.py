@@ -314,6 +314,16 @@ def test_votes_of_those_who_were_asked_before_do_not_count_for_the_others(journa
     assert faults(journal) == []
 
 
+def test_a_question_that_takes_two_is_not_reassigned_to_one(journal: Journal, tmp_path: Path) -> None:
+    approval = asked(asking_claim(journal, tmp_path, quorum=2))
+
+    with pytest.raises(DecisionInvalid, match="takes 2 people"):
+        journal.approvals.reassign(approval.id, ["ben", "ben"], principal=ADA)
+    journal.approvals.reassign(approval.id, ["group:seniors"], principal=ADA)
+
+    assert journal.approvals.get(approval.id).approvers == ("group:seniors",)
+
+
 @pytest.mark.parametrize("to", [[], [" "], ["a\x00b"]])
 def test_nobody_is_no_one_to_ask(journal: Journal, tmp_path: Path, to: list[str]) -> None:
     approval = asked(asking_claim(journal, tmp_path))

@@ -52,7 +52,9 @@ def test_two_of_a_group_approve(cli: Cli, filed: Make) -> None:
     cli(*claim.submit, **TIERS)
     asked = approval_of(cli, claim)
     assert "2 of adjusters" in cli("approvals", **TIERS).stdout
-    assert "payout: waits for a decision of 2 of adjusters" in cli("show", claim.thread_id, **TIERS).stdout
+    assert (
+        "payout: waits for a decision of 2 of adjusters" in cli("show", claim.thread_id, **TIERS, COLUMNS="300").stdout
+    )
     first = cli("approve", asked, "--as", "ann", "--group", "adjusters", **TIERS)
     again = cli("approve", asked, "--as", "ann", "--group", "adjusters", **TIERS)
 
@@ -72,6 +74,10 @@ def test_a_member_of_a_group_changes_a_question_as_one_who_may_decide_it(cli: Cl
     asked, ann = approval_of(cli, claim), ("--as", "ann", "--group", "adjusters")
     cli("reassign", asked, "--to", "ann", "--to", "group:adjusters", *ann)
     cli("extend", asked, "--hours", "1", *ann)
+    assert (
+        "waits for a decision of 2 of ann, group:adjusters"
+        in cli("show", claim.thread_id, **TIERS, COLUMNS="300").stdout
+    )
 
     assert cli("approve", asked, *ann).stdout.startswith("Recorded: approve by ann.")
     assert cli("withdraw", asked, *ann).stdout.startswith("Recorded: withdrawn by ann.")

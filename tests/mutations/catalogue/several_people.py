@@ -156,8 +156,8 @@ SEVERAL_PEOPLE = (
     Mutation(
         "votes among others",
         AMENDING,
-        'if event == "approval.reassign":\n            forget_votes',
-        'if event == "approval.extend":\n            forget_votes',
+        "        forget_votes(tx, found.id)\n",
+        "",
         (APPROVAL_LIFE + "test_votes_of_those_who_were_asked_before_do_not_count_for_the_others",),
         "Somebody who was taken off has decided all the same.",
     ),
