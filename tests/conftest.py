@@ -18,6 +18,8 @@ import pytest
 from checkpointing import Journal, open_journal
 from service.throwaway_postgres import throwaway_postgres
 from tests.support.clock import MovingClock
+from tests.support.consumer import Consumer, consumer
+from tests.support.mailbox import Mailbox, mailbox
 from tests.support.roles import Role, make_role
 from tools.sandbox import SandboxControl, SandboxProcess
 
@@ -127,3 +129,17 @@ def opened(url: str, tmp_path: Path) -> Iterator[Callable[..., Journal]]:
 def journal(opened: Callable[..., Journal]) -> Journal:
     """An open journal on the engine."""
     return opened()
+
+
+@pytest.fixture
+def hook() -> Iterator[Consumer]:
+    """A consumer of webhooks."""
+    with consumer() as told:
+        yield told
+
+
+@pytest.fixture
+def box() -> Iterator[Mailbox]:
+    """A mail server."""
+    with mailbox() as told:
+        yield told

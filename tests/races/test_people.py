@@ -9,14 +9,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from checkpointing import Approval, Journal, open_journal
-from checkpointing.errors import AlreadyDecided, ApprovalExpired, NotAllowed, RunBusy
+from checkpointing.errors import AlreadyDecided, ApprovalExpired, NotAllowed
 from checkpointing.tiers import Tier
 from graph import DurableGraph, approve, thread
 from tests.support.asking_claim import asking_claim
 from tests.support.bank import Bank
 from tests.support.clock import MovingClock
 from tests.support.races import FEW, ROUNDS, Side, race
-from tests.support.short_claim import TTL, advanced, payments, thread_of
+from tests.support.short_claim import TTL, advanced, nudges, payments, thread_of
 
 MOMENT = TTL / 3_600_000
 DAY = timedelta(days=1)
@@ -66,14 +66,6 @@ def ann(graph: DurableGraph, number: int) -> str:
 
 def bob(graph: DurableGraph, number: int) -> str:
     return says_yes(graph, number, "bob")
-
-
-def nudges(graph: DurableGraph, number: int) -> str:
-    try:
-        graph.invoke(None, thread(thread_of(number)))
-    except RunBusy:
-        return "busy"
-    return "nudged"
 
 
 def extends(graph: DurableGraph, number: int) -> str:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from checkpointing import Approval, open_journal
-from checkpointing.errors import AlreadyDecided, ApprovalExpired, RunBusy
+from checkpointing.errors import AlreadyDecided, ApprovalExpired
 from graph import DurableGraph, approve, reject, thread
 from tests.support.clock import MovingClock
 from tests.support.races import FEW, ROUNDS, Act, Side, race
-from tests.support.short_claim import TTL, advanced, claim, expiring_claim, payments, submit, thread_of
+from tests.support.short_claim import TTL, advanced, claim, expiring_claim, nudges, payments, submit, thread_of
 
 MOMENT = TTL / 3_600_000
 """A millisecond, the least by which two clocks can differ."""
@@ -50,14 +50,6 @@ def bob_approves(graph: DurableGraph, number: int) -> str:
 
 def bob_rejects(graph: DurableGraph, number: int) -> str:
     return decide(graph, number, "reject", "bob")
-
-
-def nudges(graph: DurableGraph, number: int) -> str:
-    try:
-        graph.invoke(None, thread(thread_of(number)))
-    except RunBusy:
-        return "busy"
-    return "nudged"
 
 
 @pytest.mark.parametrize(("other", "rounds"), [(bob_approves, ROUNDS), (bob_rejects, FEW)])

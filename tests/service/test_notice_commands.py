@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from service.notices.routes import Routes, read_addresses
 from service.settings import load_settings
 from tests.service.conftest import Cli, Filed, approval_of, in_process
 from tests.service.test_worker_command import worker
-from tests.support.consumer import OTHER_SECRET, SECRET, Consumer, consumer
-from tests.support.mailbox import Mailbox, mailbox
+from tests.support.consumer import OTHER_SECRET, SECRET, Consumer
+from tests.support.mailbox import Mailbox
 from tests.support.processes import until
 from tests.support.telling import asking, carry_on, posting
 from tools.sandbox import SandboxControl
@@ -25,18 +25,6 @@ HIDDEN = "open-sesame"
 OWN_GRAPH = """
 from tests.support.telling import asking as make
 """
-
-
-@pytest.fixture
-def hook() -> Iterator[Consumer]:
-    with consumer() as told:
-        yield told
-
-
-@pytest.fixture
-def box() -> Iterator[Mailbox]:
-    with mailbox() as told:
-        yield told
 
 
 def configured(hook: Consumer, box: Mailbox) -> dict[str, str]:

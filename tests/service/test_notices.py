@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from service.notices.patience import RESPITE
 from service.notices.posting import BATCH, KEPT, Posting
 from service.notices.routes import Routes
 from tests.support.clock import MovingClock
-from tests.support.consumer import SECRET, Consumer, consumer
-from tests.support.mailbox import Mailbox, mailbox
+from tests.support.consumer import SECRET, Consumer
+from tests.support.mailbox import Mailbox
 from tests.support.processes import until
 from tests.support.races import FEW, Side, race
 from tests.support.small_claim import THREAD, small_claim
@@ -28,18 +28,6 @@ from tools.webhooks import endpoint
 
 NOWHERE = "http://127.0.0.1:1/"
 ROUNDS = FEW // 2
-
-
-@pytest.fixture
-def hook() -> Iterator[Consumer]:
-    with consumer() as told:
-        yield told
-
-
-@pytest.fixture
-def box() -> Iterator[Mailbox]:
-    with mailbox() as told:
-        yield told
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.support.listening import Quiet, listening
 
 
 class Canned:
@@ -39,7 +39,7 @@ def canned() -> Iterator[Canned]:
     """Serve until the end of the block."""
     told = Canned()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("content-length") or 0))
             status, body = told.next(f"{self.command} {self.path}")
@@ -51,15 +51,5 @@ def canned() -> Iterator[Canned]:
 
         do_GET = do_POST = _answer  # noqa: N815  # the names http.server looks for
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as in its base
-            del format, args
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        told.url = f"http://127.0.0.1:{server.server_address[1]}"
-        try:
-            yield told
-        finally:
-            server.shutdown()
-            thread.join()
+    with listening(Handler) as told.url:
+        yield told

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
+
+from tests.support.listening import Quiet, listening
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of thirty-two bytes ...").decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(b"the secret that comes after it..").decode()
@@ -74,8 +75,8 @@ def consumer() -> Iterator[Consumer]:
     told = Consumer()
     told.gate.set()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Handler(Quiet):
+        def do_POST(self) -> None:  # noqa: N802  # the name http.server looks for
             body = self.rfile.read(int(self.headers["content-length"]))
             told.sent.append(Sent({name.lower(): value for name, value in self.headers.items()}, body))
             told.gate.wait()
@@ -84,16 +85,9 @@ def consumer() -> Iterator[Consumer]:
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as in its base
-            del format, args
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        told.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
+    with listening(Handler) as url:
+        told.url = f"{url}/hook"
         try:
             yield told
         finally:
             told.gate.set()
-            server.shutdown()
-            thread.join()

@@ -51,6 +51,15 @@ def submit(graph: DurableGraph, number: int) -> str:
     return "parked" if "__interrupt__" in state else "advanced"
 
 
+def nudges(graph: DurableGraph, number: int) -> str:
+    """Look whether there is anything to do for one claim, and say `nudged`, or that somebody else holds it."""
+    try:
+        graph.invoke(None, thread(thread_of(number)))
+    except RunBusy:
+        return "busy"
+    return "nudged"
+
+
 def advanced(graph: DurableGraph, thread_id: str) -> str:
     """Advance the thread as soon as nobody holds it, and return the state of its run."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -29,12 +28,6 @@ HEADERS = {
     "From", "To", "Subject", "Message-ID", "Auto-Submitted", "Date",
     "Content-Type", "Content-Transfer-Encoding", "MIME-Version",
 }  # fmt: skip
-
-
-@pytest.fixture
-def box() -> Iterator[Mailbox]:
-    with mailbox() as told:
-        yield told
 
 
 def send(url: str, **parts: str) -> dict[str, Any]:

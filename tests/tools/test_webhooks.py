@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,18 +10,12 @@ import pytest
 from standardwebhooks import Webhook
 
 from checkpointing.errors import Declined, Rejected, ToolError, Unreachable
-from tests.support.consumer import OTHER_SECRET, SECRET, Consumer, consumer
+from tests.support.consumer import OTHER_SECRET, SECRET, Consumer
 from tools.webhooks import endpoint, signed, webhook_effect, webhook_id
 from tools.wire import NoConnection
 
 KEY = "notice:ntc_1:a-1:webhook@0:webhook:0123456789abcdef"
 HIDDEN = "open-sesame"
-
-
-@pytest.fixture
-def hook() -> Iterator[Consumer]:
-    with consumer() as told:
-        yield told
 
 
 def send(url: str, *secrets: str, key: str = KEY, timeout_s: float = 5, **options: Any) -> dict[str, Any]:
