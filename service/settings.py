@@ -220,4 +220,11 @@ def _wanted(error: ValidationError) -> str:
     """Say every variable that is wrong, without its value; what is wrong with several together names them itself."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     said = [(one["loc"], one["msg"].removeprefix("Value error, ")) for one in found]
-    return "; ".join(f"{PREFIX}{str(loc[0]).upper().removeprefix(PREFIX)}: {msg}" if loc else msg for loc, msg in said)
+    return "; ".join(
+        f"{PREFIX}{str(loc[0]).upper().removeprefix(PREFIX)}: {msg}{_within(loc)}" if loc else msg for loc, msg in said
+    )
+
+
+def _within(loc: tuple[int | str, ...]) -> str:
+    """Return the place inside a setting that is JSON, as ` (at 0.quorum)`; nothing where it is the setting as a whole."""
+    return f" (at {'.'.join(map(str, loc[1:]))})" if loc[1:] else ""

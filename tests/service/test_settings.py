@@ -68,6 +68,12 @@ def test_a_wrong_variable_is_named(name: str, value: str) -> None:
     assert not list(Path.cwd().iterdir()), "no journal was made"
 
 
+def test_a_key_inside_a_setting_is_named_with_its_place() -> None:
+    said = in_process({"COUNTERFOIL_APPROVAL_TIERS": '[{"name": "a", "hours": 2, "quorom": 2}]'})("list", code=2)
+
+    assert said.line == "counterfoil: COUNTERFOIL_APPROVAL_TIERS: Extra inputs are not permitted (at 0.quorom)"
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [({}, "HOURS"), ({"COUNTERFOIL_APPROVAL_TIERS": '[{"name": "adjusters", "hours": 48}]'}, "TIERS")],
