@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 
+from checkpointing.approval_rows import audit, existing, locked
 from checkpointing.asking import newest_round
 from checkpointing.clock import duration_ms, from_ms, to_ms
-from checkpointing.covering import audit, check_may_decide, existing, locked
+from checkpointing.deciders import check_may_decide
 from checkpointing.decisions import refusal
 from checkpointing.errors import DecisionInvalid, NotAllowed
 from checkpointing.notices import note

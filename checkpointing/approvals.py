@@ -19,9 +19,11 @@ from datetime import timedelta
 from typing import Any
 
 from checkpointing import amending, asking, deadlines, voting
+from checkpointing.approval_rows import audit, existing, locked
 from checkpointing.clock import to_ms
-from checkpointing.covering import audit, check_may_decide, existing, locked, withdraw
-from checkpointing.decisions import Decision, check_decision, check_limit, refusal
+from checkpointing.covering import withdraw
+from checkpointing.deciders import check_limit, check_may_decide
+from checkpointing.decisions import Decision, check_decision, refusal
 from checkpointing.digest import sha256
 from checkpointing.errors import SlotAmbiguous
 from checkpointing.notices import note

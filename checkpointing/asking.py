@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from checkpointing.approval_rows import audit
 from checkpointing.clock import duration_ms
-from checkpointing.covering import audit
 from checkpointing.digest import sha256
 from checkpointing.errors import SlotAmbiguous
 from checkpointing.leases import check_fence

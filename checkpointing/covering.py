@@ -7,16 +7,12 @@ What ties an approval to its effect: whether it covers what is about to be done,
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from checkpointing.audit import append
+from checkpointing.approval_rows import GET_SHARED, audit, existing, locked
+from checkpointing.deciders import check_may_decide
 from checkpointing.errors import (
     AlreadyDecided,
     DecisionInvalid,
     EffectNotApproved,
-    NotAllowed,
-    UnknownApproval,
 )
 from checkpointing.notices import note
 from checkpointing.principals import Person, Principal, person
@@ -25,9 +21,6 @@ from checkpointing.store import Store, Tx
 from checkpointing.text import storable
 from checkpointing.waking import submitters, wake
 
-GET = "select * from approvals where id = :id"
-GET_SHARED = GET + " for share"
-GET_LOCKED = GET + " for update"
 LATER = """
 select id from approvals where thread_id = :thread_id and node = :node and name = :name and visit > :visit and state in ('decided', 'expired') limit 1
 """
@@ -41,9 +34,6 @@ WITHDRAW_PENDING = """
 update approvals set state = 'withdrawn', withdrawn_by = :principal, withdrawn_why = :why, withdrawn_ms = :now
 where thread_id = :thread_id and state = 'pending'
 returning *
-"""
-REASSIGNED = """
-select body from audit where thread_id = :thread_id and event = 'approval.reassign' and subject = :id and actor = :principal
 """
 USED_BY = "select key from effects where approval_id = :id and state <> 'released'"
 
@@ -118,49 +108,6 @@ def withdraw_pending(tx: Tx, thread_id: str, *, principal: str, reason: str) -> 
     return [
         approval_from(row) for row in tx.all(WITHDRAW_PENDING, thread_id=thread_id, principal=principal, why=reason)
     ]
-
-
-def check_may_decide(tx: Tx, approval: Approval, who: Person) -> None:
-    """
-    Make sure that this person may decide the approval, whatever they decide.
-
-    Raises:
-        NotAllowed: they are not one of the approvers, they submitted the run, or as an operator they chose who decides.
-    """
-    if approval.approvers is not None and not who.is_among(approval.approvers):
-        raise NotAllowed(
-            f"{who.name!r} may not decide approval {approval.id!r}; its approvers are {', '.join(approval.approvers)}"
-        )
-    if who.name in submitters(tx, approval.thread_id):
-        raise NotAllowed(f"{who.name!r} submitted thread {approval.thread_id!r} and may not decide its approvals")
-    chose = tx.all(REASSIGNED, thread_id=approval.thread_id, id=approval.id, principal=who.name)
-    if any(json.loads(row["body"]).get("operator") for row in chose):
-        raise NotAllowed(
-            f"{who.name!r} chose who decides approval {approval.id!r}, as an operator, and is none of them"
-        )
-
-
-def existing(tx: Tx, approval_id: str, *, sql: str = GET) -> Approval:
-    """
-    Return the approval with this id.
-
-    Raises:
-        UnknownApproval: there is none.
-    """
-    row = tx.one(sql, id=approval_id)
-    if row is None:
-        raise UnknownApproval(f"there is no approval {approval_id!r}; see counterfoil approvals")
-    return approval_from(row)
-
-
-def locked(tx: Tx, approval_id: str) -> Approval:
-    """Return the approval with this id, its row held until *tx* ends; errors as `existing`."""
-    return existing(tx, approval_id, sql=GET_LOCKED)
-
-
-def audit(tx: Tx, approval: Approval, event: str, *, actor: str, **body: Any) -> None:
-    """Write what happened to the approval into its thread's audit, as part of *tx*."""
-    append(tx, approval.thread_id, event, actor=actor, subject=approval.id, name=approval.name, **body)
 
 
 def _check_may_withdraw(tx: Tx, found: Approval, who: Person) -> None:

@@ -12,9 +12,10 @@ what its receivers did.
 from __future__ import annotations
 
 from checkpointing.admissions import Run, existing, run_from
+from checkpointing.approval_rows import audit
 from checkpointing.audit import append
 from checkpointing.clock import to_ms
-from checkpointing.covering import audit, withdraw_pending
+from checkpointing.covering import withdraw_pending
 from checkpointing.dispatch import WOKEN, enqueue
 from checkpointing.errors import InputRefused, Refused, RunDiscarded
 from checkpointing.notices import note

@@ -11,8 +11,8 @@ conditional on the time left, so of a decision and an end that come at once one 
 
 from __future__ import annotations
 
+from checkpointing.approval_rows import audit
 from checkpointing.asking import columns_of
-from checkpointing.covering import audit
 from checkpointing.notices import note
 from checkpointing.questions import Approval, approval_from
 from checkpointing.store import Row, Store, Tx

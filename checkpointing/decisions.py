@@ -16,13 +16,11 @@ from checkpointing.errors import (
     ApprovalExpired,
     ArgumentsNotJson,
     DecisionInvalid,
-    NotAllowed,
     PayloadChanged,
     Refused,
 )
 from checkpointing.fitting import SchemaUnusable, fault_in
-from checkpointing.principals import Person
-from checkpointing.questions import Approval, amount_of
+from checkpointing.questions import Approval
 
 Decision = Mapping[str, Any]
 """`{"type": "approve" | "edit" | "reject" | "respond", ...}`."""
@@ -62,32 +60,6 @@ def check_decision(approval: Approval, decision: Decision) -> dict[str, Any]:
     except ArgumentsNotJson as error:
         raise DecisionInvalid(f"the decision on approval {approval.id!r} is not JSON: {error}") from error
     return kept
-
-
-def check_limit(approval: Approval, decision: Mapping[str, Any], who: Person) -> None:
-    """
-    Make sure that *decision* allows no more than this person, and the tier that is asked, may allow.
-
-    Raises:
-        NotAllowed: the amount is above the limit, or there is none to hold it against.
-    """
-    if decision["type"] == "reject":
-        return
-    payload = decision["payload"] if decision["type"] == "edit" else approval.payload
-    amount = amount_of(payload, approval.amount_in)
-    tier = approval.at_tier
-    if tier and tier.up_to is not None and (amount is None or not 0 <= amount <= tier.up_to):
-        raise NotAllowed(
-            f"tier {tier.name!r} may approve up to {tier.up_to}, and this is {amount}; approval {approval.id!r}"
-        )
-    if who.limit is not None and amount is None:
-        raise NotAllowed(
-            f"{who.name!r} may approve up to {who.limit}, and approval {approval.id!r} has no amount to hold that against"
-        )
-    if who.limit is not None and amount is not None and not 0 <= amount <= who.limit:
-        raise NotAllowed(
-            f"{who.name!r} may approve up to {who.limit}, and approval {approval.id!r} would allow {amount}"
-        )
 
 
 def refusal(approval: Approval, *, newest: str | None) -> Refused:

@@ -12,6 +12,7 @@ from tests.mutations.catalogue.places import (
     DECISIONS,
     LEDGER,
     LIFE,
+    MAY_DECIDE,
     MEETING_TESTS,
     ODD_PLACES,
     PRINCIPALS,
@@ -162,7 +163,7 @@ ONE_DECISION = (
     ),
     Mutation(
         "the submitter does not approve",
-        COVERING,
+        MAY_DECIDE,
         "if who.name in submitters(tx, approval.thread_id):",
         "if who.name in ():",
         (TABLE + "test_the_submitter_may_not_approve",),
@@ -170,7 +171,7 @@ ONE_DECISION = (
     ),
     Mutation(
         "the approvers and nobody else",
-        COVERING,
+        MAY_DECIDE,
         "if approval.approvers is not None and not who.is_among(approval.approvers):",
         "if who.name in ():",
         (LIFE + "test_only_the_approvers_may_decide",),

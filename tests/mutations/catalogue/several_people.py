@@ -7,9 +7,8 @@ from tests.mutations.catalogue.places import (
     APPROVAL_LIFE,
     APPROVALS,
     ASKING,
-    COVERING,
     DEADLINES,
-    DECISIONS,
+    MAY_DECIDE,
     PEOPLE_RACES,
     PRINCIPALS,
     VOTING,
@@ -27,7 +26,7 @@ SEVERAL_PEOPLE = (
     ),
     Mutation(
         "an approver's limit",
-        DECISIONS,
+        MAY_DECIDE,
         "if who.limit is not None and amount is not None and not 0 <= amount <= who.limit:",
         "if who.limit is None and amount is not None and amount > 2**60:",
         (APPROVAL_LIFE + "test_an_edit_allows_no_more_than_its_tier_and_its_approver_may",),
@@ -35,7 +34,7 @@ SEVERAL_PEOPLE = (
     ),
     Mutation(
         "a limit needs an amount",
-        DECISIONS,
+        MAY_DECIDE,
         "if who.limit is not None and amount is None:",
         "if who.limit is None and approval is None:",
         (APPROVAL_LIFE + "test_whoever_has_a_limit_rejects_anything_and_approves_nothing_without_an_amount",),
@@ -43,7 +42,7 @@ SEVERAL_PEOPLE = (
     ),
     Mutation(
         "a tier's limit",
-        DECISIONS,
+        MAY_DECIDE,
         "(amount is None or not 0 <= amount <= tier.up_to)",
         "amount is None",
         (APPROVAL_LIFE + "test_an_edit_allows_no_more_than_its_tier_and_its_approver_may",),
@@ -163,7 +162,7 @@ SEVERAL_PEOPLE = (
     ),
     Mutation(
         "whoever was asked before is not any more",
-        COVERING,
+        MAY_DECIDE,
         "if approval.approvers is not None and not who.is_among(approval.approvers):",
         "if approval.approvers is None and not who.is_among(()) and False:",
         (APPROVAL_LIFE + "test_other_people_are_asked_and_the_first_ones_no_more",),
