@@ -5,7 +5,6 @@ New, empty databases to measure in: a SQLite file on disk, or a database of a Po
 from __future__ import annotations
 
 import sqlite3
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,12 +12,11 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
 
-from service.throwaway_postgres import FASTER, throwaway_postgres
+from service.throwaway_postgres import FASTER, throwaway_database, throwaway_postgres
 
 HERE = Path(__file__).parent
 
@@ -54,7 +52,7 @@ def places(engines: Sequence[Engine], given: str | None) -> Iterator[list[Place]
             found.append(Place("sqlite", f"SQLite {sqlite3.sqlite_version}", new_sqlite))
         if Engine.POSTGRES in engines:
             url = stack.enter_context(server(given))
-            found.append(Place("postgres", described(url), partial(new_postgres, url)))
+            found.append(Place("postgres", described(url), partial(throwaway_database, url)))
         yield found
 
 
@@ -77,19 +75,6 @@ def server(given: str | None) -> Iterator[str]:
                 connection.execute(sql.SQL("alter system reset {}").format(sql.Identifier(setting)))
             connection.execute("select pg_reload_conf()")
         yield url
-
-
-@contextmanager
-def new_postgres(server_url: str, *, like: str | None = None) -> Iterator[str]:
-    """Provide the URL of a new database of the server, empty or *like* one that nobody is connected to, and drop it at the end."""
-    name = f"measured_{uuid.uuid4().hex}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        template = sql.Identifier(urlsplit(like).path[1:] if like else "template1")
-        connection.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), template))
-        try:
-            yield urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
-        finally:
-            connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
 def described(server_url: str) -> str:

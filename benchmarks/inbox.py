@@ -37,6 +37,7 @@ from checkpointing import Journal, open_journal
 from graph import thread
 from graph.claims import claims_graph
 from service.settings import load_settings
+from service.throwaway_postgres import throwaway_database
 from service.wiring import outside_of
 from tools.claim_file import load_claim_file
 from tools.claims_system import ClaimsSystem
@@ -100,7 +101,7 @@ def main(
     """Measure how long approvers wait for the API, and check that no decision is lost or doubled."""
     with ExitStack() as stack:
         server = stack.enter_context(databases.server(postgres))
-        url = stack.enter_context(databases.new_postgres(server))
+        url = stack.enter_context(throwaway_database(server))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="counterfoil-")))
         settings = {"COUNTERFOIL_URL": url, "COUNTERFOIL_ARTEFACTS": str(folder / "artefacts")}
         tokens = _filled(settings, folder, approvers=approvers, waiting=waiting)

@@ -31,6 +31,7 @@ from checkpointing.dispatch import ENQUEUE_DUE, TASK, queue_of
 from checkpointing.due import DUE
 from checkpointing.store import Tx
 from graph import thread
+from service.throwaway_postgres import throwaway_database
 
 ORIGINAL = "original-claim"
 MOST_WOKEN = 100
@@ -117,10 +118,10 @@ def main(
 def _places(server: str, few: int, many: int) -> Iterator[list[Place]]:
     """Provide three databases of the server: one with few parked runs, one with many, and one with many and as many jobs."""
     with ExitStack() as stack:
-        urls = [stack.enter_context(databases.new_postgres(server)) for _ in range(2)]
+        urls = [stack.enter_context(throwaway_database(server)) for _ in range(2)]
         for url, parked in zip(urls, (few, many), strict=True):
             _park(url, parked)
-        urls.append(stack.enter_context(databases.new_postgres(server, like=urls[1])))
+        urls.append(stack.enter_context(throwaway_database(server, like=urls[1])))
         _expire_by_jobs(urls[2])
         found: list[Place] = []
         for url, what in zip(urls, (f"{few:,} parked", f"{many:,} parked", f"and {many:,} jobs"), strict=True):

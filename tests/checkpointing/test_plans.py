@@ -7,7 +7,7 @@ Postgres has looked at its tables as it does by itself (`analyze`); SQLite has n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -26,6 +26,7 @@ from checkpointing.leases import RENEW, TAKE
 from checkpointing.listing import EVERYTHING, Asked, Sight
 from checkpointing.store import Store, Tx
 from graph import DurableGraph, thread
+from service.throwaway_postgres import throwaway_database
 from service.worker import Draining
 from service.worker.advancing import advance
 from tests.support.plans import Sent, postgres_plan, rows_read, scans, sent, sorts, sqlite_steps
@@ -53,9 +54,9 @@ def full_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DurableGra
 
 
 @pytest.fixture(scope="module")
-def full_postgres(new_postgres: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[DurableGraph]:
+def full_postgres(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DurableGraph]:
     """The same on Postgres, with thousands of jobs too that wait and that failed."""
-    with filled(new_postgres(), tmp_path_factory.mktemp("full")) as graph:
+    with throwaway_database(postgres_server) as url, filled(url, tmp_path_factory.mktemp("full")) as graph:
         yield graph
 
 

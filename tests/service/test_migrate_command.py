@@ -18,6 +18,12 @@ NEWEST = f"schema {migrations()[-1].version}, checkpoints "
 
 
 @pytest.fixture
+def url(empty_url: str) -> str:
+    """The URL of a database that holds nothing."""
+    return empty_url
+
+
+@pytest.fixture
 def role(new_postgres: Callable[[], str], new_role: Callable[[str], Role]) -> Role:
     """An application's role, in a database whose tables are somebody else's to make."""
     return new_role(new_postgres())
