@@ -38,6 +38,10 @@ class Run:
         dead_step: The step a dead letter stands in, as `timeline` numbers it; `None` before the first one, and where it could not be read.
         dead_nodes: The nodes that failed in that step, or had not ended, with commas between.
         discarded_by: Who gave the dead letter up, and why, and when; `None` if nobody did.
+        schema_version: The version of the state that its input was written in, from 1.
+        fingerprint: The shape of the graph that last carried it on; `None` before the first start.
+        forked_from: The thread it was forked from, `forked_step` and `forked_at` the step and the checkpoint; `None` for a run that is no fork.
+        live: Its effects may be executed; of a fork only if that was asked for by name.
     """
 
     thread_id: str
@@ -64,6 +68,12 @@ class Run:
     discarded_by: str | None = None
     discarded_why: str | None = None
     discarded_at: datetime | None = None
+    schema_version: int = 1
+    fingerprint: str | None = None
+    forked_from: str | None = None
+    forked_at: str | None = None
+    forked_step: int | None = None
+    live: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,12 @@ def run_from(row: Row) -> Run:
         discarded_by=row["discarded_by"],
         discarded_why=row["discarded_why"],
         discarded_at=None if row["discarded_ms"] is None else from_ms(row["discarded_ms"]),
+        schema_version=row["schema_version"],
+        fingerprint=row["fingerprint"],
+        forked_from=row["forked_from"],
+        forked_at=row["forked_at"],
+        forked_step=row["forked_step"],
+        live=bool(row["live"]),
     )
 
 

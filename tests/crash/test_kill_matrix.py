@@ -68,7 +68,8 @@ def test_killed_while_approving(url: str, tmp_path: Path, point: str, nth: int) 
 
 
 @pytest.mark.parametrize(("story", "point", "nth"), REST)
-def test_killed_in_any_other_story(url: str, tmp_path: Path, story: str, point: str, nth: int) -> None:
+def test_killed_in_any_other_story(empty_url: str, tmp_path: Path, story: str, point: str, nth: int) -> None:
+    url = empty_url
     tell(story, url, tmp_path, point, nth)
 
     with run_to_the_end(story, url, tmp_path) as journal:
