@@ -86,9 +86,18 @@ def new_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iter
 
 
 @pytest.fixture
-def empty_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """The URL of a database that holds nothing, not even a journal's tables, on the engine."""
-    return str(request.getfixturevalue("new_postgres")() if engine == "postgres" else f"sqlite:///{tmp_path}/empty.db")
+def new_empty_url(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Makes the URL of a database that holds nothing, not even a journal's tables, on the engine."""
+    if engine == "sqlite":
+        return lambda: f"sqlite:///{tmp_path}/{uuid.uuid4().hex}.db"
+    create: Callable[[], str] = request.getfixturevalue("new_postgres")
+    return create
+
+
+@pytest.fixture
+def empty_url(new_empty_url: Callable[[], str]) -> str:
+    """The URL of a database that holds nothing, on the engine."""
+    return new_empty_url()
 
 
 @pytest.fixture

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from typer.testing import CliRunner
 
 from service.cli.app import command_line
@@ -109,7 +112,8 @@ def in_process(settings: dict[str, str]) -> Cli:
     app = command_line()
 
     def run(*arguments: str, code: int = 0, **more: str) -> Said:
-        result = CliRunner().invoke(app, list(arguments), env={**settings, **more})
+        with logs_as_before():
+            result = CliRunner().invoke(app, list(arguments), env={**settings, **more})
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         said = Said(result.exit_code, result.stdout, result.stderr)
@@ -117,6 +121,17 @@ def in_process(settings: dict[str, str]) -> Cli:
         return said
 
     return run
+
+
+@contextmanager
+def logs_as_before() -> Iterator[None]:
+    """Leave the logs of this process as they are found: those of a command go to a stream that ends with it."""
+    events, handlers = structlog.get_config(), logging.getLogger().handlers[:]
+    try:
+        yield
+    finally:
+        structlog.configure(**events)
+        logging.getLogger().handlers[:] = handlers
 
 
 def approval_of(cli: Cli, filed: Filed) -> str:

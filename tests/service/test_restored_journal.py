@@ -49,7 +49,7 @@ class Site:
     url: str
     outside: str
     folder: Path
-    new_url: Callable[[], str]
+    new_empty_url: Callable[[], str]
     made_at: str = ""
 
     def __call__(self, *arguments: str, code: int = 0) -> Said:
@@ -60,7 +60,7 @@ class Site:
         copied(self.url, self.folder)
 
     def restore(self) -> None:
-        self.url = restored(self.folder / "copy", self.url, self.new_url)
+        self.url = restored(self.folder / "copy", self.url, self.new_empty_url)
 
     def repair(self, *more: str, code: int = 0) -> Any:
         return self("reconcile", *REPAIR, "--since", self.made_at, "--json", *more, code=code).document
@@ -81,9 +81,15 @@ class Site:
 
 
 @pytest.fixture
-def site(new_url: Callable[[], str], sandbox: ForkedSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+def site(
+    url: str,
+    new_empty_url: Callable[[], str],
+    sandbox: ForkedSandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Site:
     monkeypatch.chdir(tmp_path)  # away from any .env
-    return Site(new_url(), sandbox.url, tmp_path, new_url)
+    return Site(url, sandbox.url, tmp_path, new_empty_url)
 
 
 def submitted(cli: Cli, filed: Make) -> Filed:

@@ -15,7 +15,7 @@ import pytest
 from checkpointing import open_journal
 from graph import thread
 from service.own_graphs import MakeGraph, load_graph
-from tests.service.conftest import Cli, Filed
+from tests.service.conftest import Cli, Filed, in_process
 from tests.support.processes import until
 from tools.sandbox import SandboxControl
 
@@ -175,8 +175,9 @@ def load_own(folder: Path, module: str = "adding_graph") -> MakeGraph:
         sys.modules.pop(module, None)
 
 
-def test_a_look_at_an_empty_database_makes_no_tables(cli: Cli) -> None:
+def test_a_look_at_an_empty_database_makes_no_tables(settings: dict[str, str], empty_url: str) -> None:
     """A mistyped name would be filled with them."""
+    cli = in_process({**settings, "COUNTERFOIL_URL": empty_url})
     assert "no journal at" in cli("list", code=2).line
     cli("migrate", "--check", code=1)
 

@@ -24,10 +24,10 @@ def copied(url: str, folder: Path) -> Path:
     return copy
 
 
-def restored(copy: Path, url: str, new_url: Callable[[], str]) -> str:
+def restored(copy: Path, url: str, new_empty_url: Callable[[], str]) -> str:
     """Put *copy* in the place of the journal at *url*; return where it is now: a dump goes into a database of its own."""
     if not url.startswith("sqlite"):
-        place = new_url()
+        place = new_empty_url()
         _run(_binary("psql", url), "--quiet", "--set", "ON_ERROR_STOP=1", "--file", str(copy), place)
         return place
     for left in ("-wal", "-shm"):
