@@ -31,6 +31,7 @@ from checkpointing.errors import (
 )
 from graph import DurableGraph, thread
 from graph.advance import one_line
+from service.worker.company import Company, is_suspect
 from service.worker.draining import Draining
 
 Outcome = Literal[
@@ -74,20 +75,33 @@ class Advanced:
     seconds: float = 0.0
 
 
-def advance(graphs: Mapping[str, DurableGraph], journal: Journal, thread_id: str, draining: Draining) -> Advanced:
-    """Carry the run on as far as it goes, with the graph it belongs to, and say what it came to; no error comes out but a fault of ours."""
+def advance(
+    graphs: Mapping[str, DurableGraph],
+    journal: Journal,
+    thread_id: str,
+    draining: Draining,
+    company: Company | None = None,
+) -> Advanced:
+    """
+    Carry the run on as far as it goes, with the graph it belongs to, and say what it came to; no error comes out but a fault of ours.
+
+    In the *company* of the process's other runs, where there are any.
+    """
     began = time.monotonic()
-    return replace(_advance(graphs, journal, thread_id, draining), seconds=time.monotonic() - began)
+    found = _advance(graphs, journal, thread_id, draining, company or Company())
+    return replace(found, seconds=time.monotonic() - began)
 
 
-def _advance(graphs: Mapping[str, DurableGraph], journal: Journal, thread_id: str, draining: Draining) -> Advanced:
+def _advance(
+    graphs: Mapping[str, DurableGraph], journal: Journal, thread_id: str, draining: Draining, company: Company
+) -> Advanced:
     try:
         run = journal.runs.get(thread_id)
         if run.graph not in graphs:
             return Advanced(thread_id, "refused", f"this worker has no graph {run.graph!r}")
         if _is_early(run, journal):
             return Advanced(thread_id, "early", run.error)
-        with draining.control() as control:
+        with company.place(alone=is_suspect(run, journal)), draining.control() as control:
             return _carried_on(graphs[run.graph], journal, run, control)
     except UnknownThread as gone:
         return Advanced(thread_id, "gone", one_line(gone))

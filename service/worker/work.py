@@ -21,6 +21,7 @@ from checkpointing.postgres import PostgresEngine
 from graph import DurableGraph
 from service.notices.posting import Posting, forget
 from service.worker.advancing import Advanced, advance
+from service.worker.company import Company
 from service.worker.draining import Draining
 from service.worker.jobs import Rhythm, process_jobs
 from service.worker.polling import poll
@@ -75,10 +76,11 @@ def work(
     journal, by_name = _checked([*graphs, *([notices.graph] if notices else ())])
     tell, end = told or logged, draining or Draining()
     look = notices.look if notices else partial(forget, journal)
+    company = Company()
 
     def carry_on(thread_id: str) -> None:
         try:
-            one = advance(by_name, journal, thread_id, end)
+            one = advance(by_name, journal, thread_id, end, company)
             tell(one)
             if one.run is not None and not end.asked:
                 look()  # what it asked, or ended, is told at once

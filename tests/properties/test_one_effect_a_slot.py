@@ -1,7 +1,7 @@
 """
 Any graph, any history: every effect is executed once, every approval is decided once, one worker writes, and the record is whole.
 
-Examples: 500 on SQLite and 100 on Postgres, the same ones every time, in four parts that run side by side under `pytest -n`. With
+Examples: 240 on SQLite and 60 on Postgres, the same ones every time, in four parts that run side by side under `pytest -n`. With
 `COUNTERFOIL_EXAMPLES` that many, and new ones; `just properties` is the long run.
 """
 
@@ -16,7 +16,7 @@ import pytest
 from checkpointing import open_journal
 from tests.properties.machine import NewUrl, explore
 
-EXAMPLES = {"sqlite": 500, "postgres": 100}
+EXAMPLES = {"sqlite": 240, "postgres": 60}
 PARTS = 4
 
 

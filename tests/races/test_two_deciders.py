@@ -1,7 +1,7 @@
 """
 Two at one question: one decision at most, one payment at most, the loser told who won, and no run left parked with an outcome.
 
-The two are processes that meet right before they write, in 200 rounds or `COUNTERFOIL_RACE_ROUNDS`.
+The two are processes that meet right before they write, in 100 rounds or `COUNTERFOIL_RACE_ROUNDS`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tests.support.clock import MovingClock
 from tests.support.points import at
 from tests.support.processes import context
 
-ROUNDS = int(os.environ.get("COUNTERFOIL_RACE_ROUNDS", "200"))
+ROUNDS = int(os.environ.get("COUNTERFOIL_RACE_ROUNDS", "100"))
 FEW = max(40, ROUNDS // 4)
 """Rounds of a race that is a variant of another one."""
 

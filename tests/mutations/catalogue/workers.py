@@ -23,6 +23,22 @@ from tests.mutations.workshop import Mutation
 
 WORKERS = (
     Mutation(
+        "who was taken along goes on alone",
+        "service/worker/company.py",
+        'if run.state != "running" or run.attempts < DEATHS:',
+        "if True:",
+        ("tests/service/test_company.py::test_a_run_goes_alone_once_workers_died_at_its_checkpoint_more_than_once",),
+        "The innocent use up their attempts beside the one that kills its worker.",
+    ),
+    Mutation(
+        "who is alone waits for the others",
+        "service/worker/company.py",
+        "lambda: self._others == 0",
+        "lambda: True",
+        ("tests/service/test_company.py::test_who_is_alone_waits_for_the_others_and_they_for_it",),
+        "The innocent use up their attempts beside the one that kills its worker.",
+    ),
+    Mutation(
         "a submission has its job",
         RUNS,
         "enqueue(tx, run.thread_id, graph=run.graph)",
