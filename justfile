@@ -27,7 +27,7 @@ types:
 
 # The tests; arguments go to pytest, as in `just test tests/graph -k parked`.
 test *arguments:
-    uv run pytest -n 2 {{ arguments }}
+    uv run pytest -n 3 {{ arguments }}
 
 # Every safeguard taken away, one at a time: the suite must go red; words choose, as in `just mutations leases.py expiry`.
 mutations *words:
