@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import UnknownInterruptError
 from langgraph.graph import START
 from langgraph.types import Command, interrupt
@@ -129,12 +130,22 @@ def crashing(trace: Trace, saver: Any, broken: list[int]) -> Any:
 
     def crashes(state: Any) -> dict[str, Any]:
         if broken:
+            again = len(broken) > 1
+            broken.append(1)
+            until(lambda: has_stood(saver, answered=again) or None)
             raise RuntimeError("before it asked")
         asked: dict[str, Any] = right(state)
         return asked
 
     nodes = {"left?": gate(trace, "left?"), "right?": crashes}
     return builder_of(Plain, (START, "left?"), (START, "right?"), **nodes).compile(checkpointer=saver)
+
+
+def has_stood(saver: BaseCheckpointSaver[Any], *, answered: bool) -> bool:
+    """Tell whether a question of the thread is stored, or its node's end; a sibling that fails before ends the executor which would store it."""
+    found = saver.get_tuple(THREAD)
+    channels = {channel for _, channel, _ in (found and found.pending_writes) or ()}
+    return any(not channel.startswith("__") for channel in channels) if answered else "__interrupt__" in channels
 
 
 @pytest.mark.parametrize("form", ["plain", "map"])
@@ -161,6 +172,7 @@ def test_ours_answers_nothing_that_was_not_shown(journal: Journal, trace: Trace)
 
     def crashes(state: Any) -> dict[str, Any]:
         if broken:
+            until(lambda: has_stood(journal.saver, answered=False) or None)
             raise RuntimeError("before it asked")
         asked: dict[str, Any] = right(state)
         return asked
