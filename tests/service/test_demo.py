@@ -8,9 +8,11 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -39,14 +41,17 @@ def started(*arguments: str, folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.fixture(scope="module")
-def played(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[str], dict[str, tuple[int, str, str]]]:
-    """Plays the demo on an engine twice at the same time, as text and as JSON; once for all tests."""
+def played() -> Iterator[Callable[[str], dict[str, tuple[int, str, str]]]]:
+    """
+    Plays the demo on an engine twice at the same time, as text and as JSON; once for all tests.
+
+    Away from pytest's folders: each other run of pytest that begins closes them to the user that the demo's Postgres runs as.
+    """
+    stack = ExitStack()
 
     @cache
     def play(engine: str) -> dict[str, tuple[int, str, str]]:
-        folders = {kind: tmp_path_factory.mktemp(f"demo-{engine}-{kind}") for kind in "tj"}
+        folders = {kind: Path(stack.enter_context(TemporaryDirectory(prefix="counterfoil-"))) for kind in "tj"}
         demos = {
             "text": started("--engine", engine, folder=folders["t"]),
             "json": started("--engine", engine, "--json", folder=folders["j"]),
@@ -55,7 +60,8 @@ def played(
         assert [left_in(folder) for folder in folders.values()] == [[], []]
         return {kind: (demos[kind].returncode, *ends[kind]) for kind in demos}
 
-    return play
+    with stack:
+        yield play
 
 
 def test_each_claim_is_paid_once_although_its_worker_is_killed(
